@@ -44,6 +44,7 @@ export type { ExperimentTotals } from './experiments/totals/experiment-totals.js
 export { mergeTotals } from './experiments/totals/merge-totals.js';
 
 export { DeferWork } from './defer/decorator/defer-work.decorator.js';
+export { DurableWork } from './defer/decorator/durable-work.decorator.js';
 export { defer, Deferrer } from './defer/deferrer.js';
 export type { RejectedWork } from './defer/outbox/rejects.js';
 export type { DeferOptions, DeferOverflow } from './defer/defer.options.js';

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Inject, Post, UseInterceptors } from '@nestjs/common';
 import { Queue } from 'bullmq';
-import { Deferrer, DeferWork, PerfModule } from 'nestjs-perf';
+import { Deferrer, DeferWork, DurableWork, PerfModule } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
 import { tap } from 'rxjs';
 import { serveOn } from '../harness/index.mjs';
@@ -39,6 +39,7 @@ class SaveOrder {
   }
   run() {}
 }
+DurableWork()(SaveOrder);
 class OrdersController {
   constructor(deferrer) {
     this.deferrer = deferrer;
@@ -54,15 +55,12 @@ const decorators = [Post()];
 if (variant === 'article') decorators.push(UseInterceptors(TapInterceptor));
 if (variant === 'ours' && !usesRedis) decorators.push(DeferWork(({ result }) => work(result)));
 if (variant === 'durable') decorators.push(DeferWork(SaveOrder, { durable: true }));
-if (variant === 'envelope') decorators.push(DeferWork(SaveOrder, { durable: true, envelope: true }));
 decorateMethod(OrdersController, 'create', ...decorators);
 if (variant === 'ours' && usesRedis) Inject(Deferrer)(OrdersController, undefined, 0);
 decorate(OrdersController, Controller('orders'));
 
-const ours = ['ours', 'durable', 'envelope'].includes(variant);
-const store = ['durable', 'envelope'].includes(variant)
-  ? { store: bullmqStore({ connection, queue: QUEUE, worker: false }) }
-  : {};
+const ours = ['ours', 'durable'].includes(variant);
+const store = variant === 'durable' ? { store: bullmqStore({ connection, queue: QUEUE, worker: false }) } : {};
 const defer = { concurrency: 1_000, maxPending: 100_000, ...store };
 // Deferred work only: the article's rivals measure no requests either.
 const off = {

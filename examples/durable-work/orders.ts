@@ -1,8 +1,9 @@
 import { Body, Controller, Injectable, Post } from '@nestjs/common';
-import { DeferWork, type DeferContext, type DeferInfo, type DeferredWork } from 'nestjs-perf';
+import { DeferWork, DurableWork, type DeferContext, type DeferInfo, type DeferredWork } from 'nestjs-perf';
 
 /** Both processes provide it: the API prepares, the worker runs. */
 @Injectable()
+@DurableWork()
 export class SendReceipt implements DeferredWork<{ orderId: string }> {
   prepare({ result }: DeferContext) {
     return { orderId: (result as { id: string }).id };

@@ -51,7 +51,9 @@ export class DeferFeature implements Feature, RejectedList {
     const providers = new WorkProviders(modules, say);
     refuseStrayWork(modules);
     this.service.works = providers;
+    providers.scan();
     this.plan(handlers, engine, providers);
+    for (const queue of providers.queues) this.queues.add(queue);
     await engine.durable?.start(new DurableWorker(providers, engine.counters, this.queues, say));
   }
 
@@ -113,7 +115,7 @@ function planOne(
   const { type, durable } = work;
   if (durable && !hasStore) throw noStore(`"${handler}" defers to ${type.name} with \`durable: true\``);
   const provided = providers.provide(type, controller, handler, durable);
-  const name = work.name ?? type.name;
+  const name = work.name ?? provided.durableName ?? type.name;
   return { ...work, ...provided, name, place: `${name} of "${handler}"` };
 }
 

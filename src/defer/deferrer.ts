@@ -7,6 +7,7 @@ import { currentRequest, requestContext, type RequestState } from '../request/re
 import type { DeferStats } from '../core/snapshot.js';
 import type { RequestTracker } from '../request/tracker.js';
 import type { Declaration } from './decorator/declaration.js';
+import { mergeWorkOptions } from './decorator/durable-work.decorator.js';
 import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
 import type { DeferEngine } from './defer-engine.js';
 import type {
@@ -140,7 +141,8 @@ export class Deferrer {
   }
 
   private classWork(engine: DeferEngine, type: Type<AnyWork>, options: EnqueueOptions | undefined, what: string) {
-    const read = readEnqueueOptions(options, what);
+    const { when: _, ...own } = mergeWorkOptions(type, options) ?? {};
+    const read = readEnqueueOptions(own, what);
     if (this.works === null) {
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',
@@ -148,8 +150,9 @@ export class Deferrer {
       );
     }
     if (read.durable && engine.durable === null) throw noStore(`${what} of ${type.name} is durable`);
-    const name = read.name ?? type.name;
-    return { ...read, ...this.works.provide(type, null, what, read.durable), type, name, place: name };
+    const provided = this.works.provide(type, null, what, read.durable);
+    const name = read.name ?? provided.durableName ?? type.name;
+    return { ...read, ...provided, type, name, place: name };
   }
 
   /**

@@ -6,11 +6,12 @@ import { Injectable, type INestApplication, type OnModuleInit } from '@nestjs/co
 import { Queue } from 'bullmq';
 import { expect, inject, it } from 'vitest';
 import { bullmqStore } from '../../src/entries/bullmq.js';
-import { Deferrer, type DeferredWork } from '../../src/index.js';
+import { Deferrer, DurableWork, type DeferredWork } from '../../src/index.js';
 import { startApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
 
 @Injectable()
+@DurableWork()
 class SendReceipt implements DeferredWork {
   run(): void {}
 }

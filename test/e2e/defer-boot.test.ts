@@ -1,12 +1,13 @@
 import { Controller, Injectable, Module, Post, UseInterceptors, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import { DeferWork, type DeferOptions, type DeferredWork, PerfModule } from '../../src/index.js';
+import { DeferWork, DurableWork, type DeferOptions, type DeferredWork, PerfModule } from '../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapterOf, adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
 
 @Injectable()
+@DurableWork()
 class SendReceipt implements DeferredWork {
   run(): void {}
 }
@@ -101,6 +102,7 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
   it('two durable classes of one name, which a job could not tell apart', async () => {
     const other = (() => {
       @Injectable()
+      @DurableWork()
       class SendReceipt implements DeferredWork {
         run(): void {}
       }
@@ -116,7 +118,9 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
       },
       { store: new MemoryStore(new MemoryPlace(), false) },
     );
-    expect(message).toMatch(/^PERF_ERR_DEFER_WORK: .* a class named SendReceipt, and so does other code/);
+    expect(message).toContain(
+      'PERF_ERR_DEFER_WORK: two classes of durable work have the name `"SendReceipt"` (string)',
+    );
   });
 
   it('@DeferWork where there is no response to run after', async () => {

@@ -6,6 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import {
   Deferrer,
   DeferWork,
+  DurableWork,
   type DeferContext,
   type DeferInfo,
   type DeferredRecord,
@@ -26,6 +27,7 @@ class Sent {
 }
 
 @Injectable()
+@DurableWork()
 class SendReceipt implements DeferredWork<{ orderId: string }> {
   constructor(@Inject(Sent) private readonly sent: Sent) {}
   prepare({ result }: DeferContext): { orderId: string } {
@@ -38,6 +40,7 @@ class SendReceipt implements DeferredWork<{ orderId: string }> {
 }
 
 @Injectable()
+@DurableWork()
 class Unserializable implements DeferredWork {
   prepare(): unknown {
     return { amount: 1n };

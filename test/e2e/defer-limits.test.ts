@@ -1,7 +1,14 @@
 import { join } from 'node:path';
 import { Controller, Get, HttpStatus, Injectable, Post } from '@nestjs/common';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Deferrer, DeferWork, type DeferContext, type DeferOptions, type DeferredWork } from '../../src/index.js';
+import {
+  Deferrer,
+  DeferWork,
+  DurableWork,
+  type DeferContext,
+  type DeferOptions,
+  type DeferredWork,
+} from '../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { type Adapter, adapters, startApp } from '../fixtures/app.js';
 import { temporaryFolder } from '../fixtures/disk.js';
@@ -18,6 +25,7 @@ const lazyQuery = (): PromiseLike<{ id: string }> => ({
 });
 
 @Injectable()
+@DurableWork()
 class SendReceipt implements DeferredWork<{ id: string }> {
   readonly sent: string[] = [];
   prepare({ result }: DeferContext<{ id: string }>): { id: string } {

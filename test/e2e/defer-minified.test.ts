@@ -1,12 +1,14 @@
 import { runInThisContext } from 'node:vm';
 import { Controller, Logger, Post } from '@nestjs/common';
 import { expect, it, vi } from 'vitest';
-import { DeferWork, type DeferredWork } from '../../src/index.js';
+import { DeferWork, DurableWork, type DeferredWork } from '../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { startApp } from '../fixtures/app.js';
 
 /** As a minifier writes it. */
 const w = runInThisContext('(class w{run(){}})') as new () => DeferredWork;
+
+DurableWork()(w);
 
 @Controller('orders')
 class OrdersController {

@@ -10,7 +10,7 @@ import {
 } from '@nestjs/common';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { bullmqStore } from '../../src/entries/bullmq.js';
-import { Deferrer, type DeferredWork } from '../../src/index.js';
+import { Deferrer, DurableWork, type DeferredWork } from '../../src/index.js';
 import { connection, queueName } from '../fixtures/redis.js';
 import { until } from '../fixtures/until.js';
 import { startDeferring } from '../fixtures/works.js';
@@ -25,6 +25,7 @@ class Sent {
 }
 
 @Injectable()
+@DurableWork()
 class SendReceipt implements DeferredWork<{ orderId: string }> {
   constructor(@Inject(Sent) private readonly sent: Sent) {}
   run({ orderId }: { orderId: string }): void {

@@ -12,7 +12,7 @@ import {
 } from '@nestjs/common';
 import { defer, finalize, interval, map, of, retry, take, timeout, timer } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import { type DeferContext, type DeferredWork, type DeferOptions, DeferWork } from '../../src/index.js';
+import { type DeferContext, type DeferredWork, type DeferOptions, DeferWork, DurableWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapters } from '../fixtures/app.js';
@@ -26,6 +26,7 @@ class Log {
 }
 
 @Injectable()
+@DurableWork()
 class Remember implements DeferredWork<{ result: unknown }> {
   constructor(@Inject(Log) private readonly log: Log) {}
   prepare({ result }: DeferContext): { result: unknown } {
@@ -45,6 +46,7 @@ class RememberState extends Remember {
 }
 
 @Injectable()
+@DurableWork()
 class Post implements DeferredWork<string> {
   constructor(@Inject(Log) private readonly log: Log) {}
   /** As HttpService of @nestjs/axios: nothing happens before it is subscribed to. */

@@ -20,7 +20,7 @@ import {
 import { HttpAdapterHost } from '@nestjs/core';
 import { of } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Deferrer, DeferWork, type DeferredWork, type DeferOptions } from '../../src/index.js';
+import { Deferrer, DeferWork, DurableWork, type DeferredWork, type DeferOptions } from '../../src/index.js';
 import { DeferEngine } from '../../src/defer/defer-engine.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapters } from '../fixtures/app.js';
@@ -40,6 +40,7 @@ class Log {
 }
 
 @Injectable()
+@DurableWork()
 class Receipt implements DeferredWork<string> {
   constructor(@Inject(Log) private readonly log: Log) {}
   run(data: string): void {

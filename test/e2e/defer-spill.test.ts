@@ -2,13 +2,21 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Controller, Inject, Param, Post, Scope } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
-import { Deferrer, DeferWork, type DeferInfo, type DeferredWork, type DeferOptions } from '../../src/index.js';
+import {
+  Deferrer,
+  DeferWork,
+  DurableWork,
+  type DeferInfo,
+  type DeferredWork,
+  type DeferOptions,
+} from '../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapters } from '../fixtures/app.js';
 import { handlePrototype, temporaryFolder } from '../fixtures/disk.js';
 import { until } from '../fixtures/until.js';
 import { startDeferring } from '../fixtures/works.js';
 
+@DurableWork()
 class SendReceipt implements DeferredWork<{ id: string }> {
   readonly sent: { id: string; status: number | null }[] = [];
   run({ id }: { id: string }, { status }: DeferInfo): void {

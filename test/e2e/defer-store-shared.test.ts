@@ -4,7 +4,7 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { bullmqStore } from '../../src/entries/bullmq.js';
-import { Deferrer, type DeferredWork } from '../../src/index.js';
+import { Deferrer, DurableWork, type DeferredWork } from '../../src/index.js';
 import { startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
 
@@ -13,6 +13,7 @@ const connection = { host: hostname, port: Number(port) };
 const ran: string[] = [];
 
 @Injectable()
+@DurableWork()
 class SendReceipt implements DeferredWork<string> {
   run(id: string): void {
     ran.push(id);

@@ -4,7 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { bullmqStore } from '../../src/entries/bullmq.js';
-import { type DeferInfo, type DeferredWork, Deferrer } from '../../src/index.js';
+import { type DeferInfo, type DeferredWork, Deferrer, DurableWork } from '../../src/index.js';
 import { startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
 
@@ -21,10 +21,12 @@ const keep = ({ id, atMs }: { id: string; atMs: number }, { attempt }: DeferInfo
   void ran.push({ id, attempt, tookMs: performance.now() - atMs });
 
 @Injectable()
+@DurableWork()
 class SendReceipt implements DeferredWork<{ id: string; atMs: number }> {
   run = keep;
 }
 @Injectable()
+@DurableWork()
 class SendInvoice implements DeferredWork<{ id: string; atMs: number }> {
   run = keep;
 }

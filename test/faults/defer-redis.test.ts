@@ -3,7 +3,7 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../../scripts/redis.mjs';
-import { Deferrer, DeferWork, type DeferredWork } from '../../src/index.js';
+import { Deferrer, DeferWork, DurableWork, type DeferredWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { startApp, type TestApp } from '../fixtures/app.js';
 import { adminOf } from '../fixtures/redis.js';
@@ -27,6 +27,7 @@ const collectGarbage = (globalThis as { gc?: () => void }).gc ?? ((): void => {}
 
 let noted = 0;
 @Injectable()
+@DurableWork()
 class Note implements DeferredWork<null> {
   prepare(): null {
     return null;

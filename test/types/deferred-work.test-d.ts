@@ -3,6 +3,7 @@ import {
   type BatchItem,
   Deferrer,
   DeferWork,
+  DurableWork,
   type DeferContext,
   type DeferInfo,
   type DeferredBatchWork,
@@ -13,6 +14,7 @@ interface Order {
   id: string;
   total: number;
 }
+@DurableWork()
 class SendReceipt implements DeferredWork<{ orderId: string }> {
   constructor(private readonly sender: Order) {}
   prepare({ result }: DeferContext<Order>) {

@@ -10,6 +10,7 @@ import {
   type DeferredWork,
   Deferrer,
   DeferWork,
+  DurableWork,
   type DurableStore,
   Experiment,
   type ExperimentReport,
@@ -120,6 +121,7 @@ expectTypeOf(overridePerfSinks(Test.createTestingModule({}), [memorySink()])).to
 
 // --- decorators -----------------------------------------------------------------------------------------------------
 @Injectable()
+@DurableWork()
 class SendReceipt implements DeferredWork<{ orderId: string }> {
   prepare({ result, status, requestId }: DeferContext) {
     expectTypeOf(status).toEqualTypeOf<number | null>();

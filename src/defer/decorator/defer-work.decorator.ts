@@ -16,6 +16,7 @@ import { servesRoute } from '../../request/route-handler.js';
 import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
 import { readWorkOptions } from '../work-options.js';
 import type { Declaration, DeclaredWork } from './declaration.js';
+import { mergeWorkOptions } from './durable-work.decorator.js';
 import { isClass } from './work-providers.js';
 
 const DEFER_WORK_METADATA = 'perf:defer-work';
@@ -115,7 +116,8 @@ function strayOwner(metatype: object): { readonly name: string } | null {
 }
 
 function declare(work: unknown, options: DeferWorkOptions | undefined, where: string): DeclaredWork {
-  const read = readWorkOptions(options, `${where} @DeferWork`);
+  const merged = typeof work === 'function' ? mergeWorkOptions(work, options) : options;
+  const read = readWorkOptions(merged, `${where} @DeferWork`);
   if (typeof work !== 'function') {
     const advice =
       work === undefined ? 'Two files that import each other cause this: move the class to a file of its own.' : '';

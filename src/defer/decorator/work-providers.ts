@@ -1,9 +1,11 @@
 import type { Type } from '@nestjs/common';
 import { ContextIdFactory, ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { isMinified } from '../../core/class-name.js';
+import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
 import type { WorkKind } from '../durable/durable-store.js';
+import { readDurableWork } from './durable-work.decorator.js';
 
 type Module = ModulesContainer extends Map<string, infer M> ? M : never;
 type Wrapper = Module['providers'] extends Map<unknown, infer W> ? W : never;
@@ -23,23 +25,64 @@ export type ProvideWork = (request: unknown) => AnyWork | Promise<AnyWork>;
 export interface ProvidedWork {
   readonly kind: WorkKind;
   readonly provide: ProvideWork;
+  /** The name under which its jobs travel; null without `@DurableWork`. */
+  readonly durableName: string | null;
 }
 
 /** The classes of deferred work among the application's providers. */
 export class WorkProviders {
-  /** Those that jobs ask for, which carry only the name. */
-  private readonly byName = new Map<string, ProvidedWork & { readonly type: unknown }>();
+  /** Classes with `@DurableWork`, by the names that jobs carry. */
+  private declared = new Map<string, ProvidedWork & { readonly type: Type<AnyWork> }>();
+  private readonly provided = new Map<Type<AnyWork>, ProvidedWork>();
+  private scannedModules = 0;
 
   constructor(
     private readonly modules: ModulesContainer,
-    private readonly say: (cause: string, message: string) => void,
+    private readonly report: (cause: string, message: string) => void,
   ) {}
 
+  /** Finds what jobs may run. @throws PERF_ERR_DEFER_WORK for two classes of one name */
+  scan(): void {
+    this.scannedModules = this.modules.size;
+    const declared: typeof this.declared = new Map();
+    for (const { providers } of this.modules.values()) {
+      for (const [token, wrapper] of providers) {
+        const kind = typeof token === 'function' ? kindOf(wrapper) : null;
+        const type = token as Type<AnyWork>;
+        const durable = kind === null ? null : readDurableWork(type);
+        if (durable === null) continue;
+        const known = declared.get(durable.name)?.type ?? type;
+        if (known !== type) throw sameName(durable.name, known, type);
+        declared.set(durable.name, { type, ...toProvided(type, wrapper, kind!) });
+        if (!durable.isNamed && isMinified(type)) this.warnOfMinified(durable.name);
+      }
+    }
+    this.declared = declared;
+  }
+
+  /** Queues of decorated classes: a process that has them works these off. */
+  get queues(): string[] {
+    return [...this.declared.values()].flatMap(({ type }) => readDurableWork(type)?.options.queue ?? []);
+  }
+
   /**
-   * The provider of a class as a controller's module sees it: its own, an imported one, else any. `durable`: jobs may ask for it.
+   * The provider of a class as a controller's module sees it: its own, an imported one, else any. `durable`: jobs shall run it.
    * @throws PERF_ERR_DEFER_WORK naming the handler
    */
   provide(type: Type<AnyWork>, controller: Type | null, place: string, durable: boolean): ProvidedWork {
+    const known = controller === null ? this.provided.get(type) : undefined;
+    const provided = known ?? this.findProvider(type, controller, place);
+    if (controller === null) this.provided.set(type, provided);
+    if (!durable || provided.durableName !== null) return provided;
+    throw new PerfError(
+      'PERF_ERR_DEFER_WORK',
+      `"${place}" defers durable work to ${type.name}, which workers do not run: its jobs have no name that stays. ` +
+        `Add the line \`@DurableWork('${suggestName(type)}')\` above \`class ${type.name}\`, ` +
+        "with `import { DurableWork } from 'nestjs-perf'`.",
+    );
+  }
+
+  private findProvider(type: Type<AnyWork>, controller: Type | null, place: string): ProvidedWork {
     const wrapper = this.wrapperOf(type, controller);
     const refused = (why: string): PerfError =>
       new PerfError('PERF_ERR_DEFER_WORK', `"${place}" defers to ${type.name}, ${why}`);
@@ -54,24 +97,13 @@ export class WorkProviders {
         'whose `runBatch` serves many requests, but it is request-scoped or transient. Give it the default scope.',
       );
     }
-    const provided = { type, kind, provide: provideFrom(wrapper) };
-    const known = this.byName.get(type.name);
-    if (durable && known !== undefined && known.type !== type) {
-      throw new PerfError(
-        'PERF_ERR_DEFER_WORK',
-        `"${place}" defers durable work to a class named ${type.name}, and so does other code to another class. ` +
-          'A job carries only the name: give one of them another.',
-      );
-    }
-    if (durable) this.byName.set(type.name, provided);
-    if (durable && isMinified(type)) this.warnOfMinified(type.name);
-    return provided;
+    return toProvided(type, wrapper, kind);
   }
 
   private warnOfMinified(name: string): void {
     const cause = `durable work of a class named "${name}" carries a name that a minifier has made`;
     const danger = 'after the next build its jobs may run in another class';
-    this.say(cause, `${cause}: ${danger}. Keep class names: \`keepNames\` of esbuild, \`keep_classnames\` of terser.`);
+    this.report(cause, `${cause}: ${danger}. Give it one that stays: \`@DurableWork('send-receipt')\`.`);
   }
 
   /** The provider for a job, in a process that may have no controller at all. @throws PERF_ERR_DEFER_WORK */
@@ -79,7 +111,7 @@ export class WorkProviders {
     return this.lookUp(name).provide(undefined);
   }
 
-  /** How a class runs, by its name; or why it cannot here. */
+  /** How work runs, by the name that its jobs carry; or why it cannot here. */
   kindOf(name: string): WorkKind | { readonly whyNot: string } {
     try {
       return this.lookUp(name).kind;
@@ -89,25 +121,14 @@ export class WorkProviders {
   }
 
   private lookUp(name: string): ProvidedWork {
-    const known = this.byName.get(name);
+    // A module may be loaded lazily, long after the boot.
+    if (!this.declared.has(name) && this.scannedModules !== this.modules.size) this.scan();
+    const known = this.declared.get(name);
     if (known !== undefined) return known;
-    const found = new Map<unknown, Wrapper>();
-    for (const { providers } of this.modules.values()) {
-      for (const [token, wrapper] of providers) {
-        if (typeof token === 'function' && token.name === name && kindOf(wrapper) !== null) found.set(token, wrapper);
-      }
-    }
-    const [[type, wrapper] = []] = found;
-    if (wrapper === undefined || found.size > 1) {
-      const why =
-        wrapper === undefined
-          ? 'no module of this application provides a class of that name with a `run` method. Add it to the `providers` of a module.'
-          : `${found.size} different classes of that name are provided. Rename one of them.`;
-      throw new PerfError('PERF_ERR_DEFER_WORK', `a durable job needs ${name}, but ${why}`);
-    }
-    const provided = { type, kind: kindOf(wrapper)!, provide: provideFrom(wrapper) };
-    this.byName.set(name, provided);
-    return provided;
+    throw new PerfError(
+      'PERF_ERR_DEFER_WORK',
+      `a durable job needs ${describe(name)}, but no module of this application provides a class with \`run\` and that name in \`@DurableWork()\``,
+    );
   }
 
   private wrapperOf(type: Type<AnyWork>, controller: Type | null): Wrapper | null {
@@ -116,6 +137,20 @@ export class WorkProviders {
     const imported = home.flatMap(({ imports }) => [...imports]).filter((module) => module.exports.has(type));
     return [...home, ...imported, ...all].find(({ providers }) => providers.has(type))?.providers.get(type) ?? null;
   }
+}
+
+const sameName = (name: string, one: Type, other: Type): PerfError =>
+  new PerfError(
+    'PERF_ERR_DEFER_WORK',
+    `two classes of durable work have the name ${describe(name)}, ${one.name} and ${other.name}: a job carries only that. ` +
+      'Give one of them another in `@DurableWork()`.',
+  );
+
+/** `SendReceipt` becomes `send-receipt`. */
+const suggestName = ({ name }: Type): string => name.replaceAll(/(?<=[a-z\d])(?=[A-Z])/g, '-').toLowerCase();
+
+function toProvided(type: Type<AnyWork>, wrapper: Wrapper, kind: WorkKind): ProvidedWork {
+  return { kind, provide: provideFrom(wrapper), durableName: readDurableWork(type)?.name ?? null };
 }
 
 function provideFrom(wrapper: Wrapper): ProvideWork {

@@ -30,7 +30,7 @@ export function durableEntry(
   return {
     // Made before the first send: a bulk that is sent twice is stored once.
     id: id ?? randomUUID(),
-    work: work.type.name,
+    work: work.durableName!,
     name,
     timeoutMs,
     attempts,

@@ -5,7 +5,7 @@ import { BullModule, getQueueToken } from '@nestjs/bullmq';
 import { Controller, Inject, Param, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { Deferrer, DeferWork, PerfModule } from 'nestjs-perf';
+import { Deferrer, DeferWork, DurableWork, PerfModule } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
 
 const [redisPort, spillPath, role] = process.argv.slice(2);
@@ -17,6 +17,7 @@ class Receipt {
   }
   run() {}
 }
+DurableWork()(Receipt);
 
 class OrdersController {
   constructor(deferrer, queue) {

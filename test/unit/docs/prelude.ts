@@ -22,6 +22,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
     functions: [
       'defer',
       'DeferWork',
+      'DurableWork',
       'Experiment',
       'fileHistory',
       'loggerSink',

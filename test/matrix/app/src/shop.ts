@@ -1,7 +1,7 @@
 // A small shop that uses every feature the way the README shows it: injection by class, no change in main.ts.
 import { Readable } from 'node:stream';
 import { Body, Controller, Get, Inject, Injectable, Param, Post, StreamableFile } from '@nestjs/common';
-import { type DeferContext, Deferrer, type DeferredWork, DeferWork, Experiments } from 'nestjs-perf';
+import { type DeferContext, Deferrer, type DeferredWork, DeferWork, DurableWork, Experiments } from 'nestjs-perf';
 
 /** What deferred work has done, in this process. */
 @Injectable()
@@ -11,6 +11,7 @@ export class Sent {
 }
 
 @Injectable()
+@DurableWork()
 export class SendReceipt implements DeferredWork<{ orderId: string }> {
   constructor(@Inject(Sent) private readonly sent: Sent) {}
   prepare({ result }: DeferContext) {

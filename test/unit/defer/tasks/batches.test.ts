@@ -29,6 +29,7 @@ function batching(
     type: WriteAudit,
     kind: 'batch',
     provide: () => instance,
+    durableName: null,
   };
   const { engine, reports, records, defer } = engineWith(options);
   const arm = (data: unknown, sequence = new TaskSequence()) => {
