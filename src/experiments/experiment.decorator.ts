@@ -3,7 +3,7 @@ import { decorateMethods, requireMethod, wrapMethod } from '../request/decorated
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import { storedRequest } from '../request/request-state.js';
-import { routeMethodNames } from '../request/handlers.js';
+import { requireRoutes } from '../request/handlers.js';
 import { stateOf } from '../request/tracker.js';
 
 /**
@@ -23,7 +23,7 @@ export function Experiment(gate: string): MethodDecorator & ClassDecorator {
     }));
   return (target: object, key?: string | symbol, descriptor?: PropertyDescriptor): void => {
     if (key !== undefined) decideGate(requireMethod('@Experiment()', target, key, descriptor));
-    else decorateMethods(target as Type, routeMethodNames(target as Type), decideGate);
+    else decorateMethods(target as Type, requireRoutes('@Experiment()', target as Type), decideGate);
   };
 }
 

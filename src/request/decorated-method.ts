@@ -51,7 +51,10 @@ export function wrapMethod(descriptor: PropertyDescriptor, wrap: (method: Method
   descriptor.value = wrapper;
 }
 
-/** Decorates methods of a class; it gets a property of its own for each that it inherits. */
+/**
+ * Decorates methods of a class; it gets a property of its own for each that it inherits.
+ * @throws PERF_ERR_DECORATOR for a frozen prototype
+ */
 export function decorateMethods(
   { prototype }: { readonly prototype: object },
   names: readonly string[],
@@ -62,6 +65,10 @@ export function decorateMethods(
     const value: unknown = Reflect.get(prototype, name);
     const descriptor = own ?? { value, writable: true, enumerable: false, configurable: true };
     decorate(descriptor, own === undefined);
-    Object.defineProperty(prototype, name, descriptor);
+    if (Reflect.defineProperty(prototype, name, descriptor)) continue;
+    throw new PerfError(
+      'PERF_ERR_DECORATOR',
+      `A class decorator cannot wrap "${decoratedPlace(prototype, name)}": its prototype is frozen. Freeze it above the decorator.`,
+    );
   }
 }

@@ -1,6 +1,7 @@
 import { RequestMethod, type Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import type { RouteHandler } from './routes.js';
+import { PerfError } from '../core/perf.error.js';
 import { METHOD_METADATA, MODULE_PATH, PATH_METADATA, SSE_METADATA, VERSION_METADATA } from './nest-metadata.js';
 import { methodsOf } from './prototypes.js';
 import { routeHandlerOf, servesRoute } from './route-handler.js';
@@ -39,6 +40,16 @@ export const routeMethodNames = (controller: { readonly prototype: object }): st
   methodsOf(controller.prototype)
     .filter(([, method]) => servesRoute(method))
     .map(([name]) => name);
+
+/** @throws PERF_ERR_DECORATOR for a class without routes: its decorator would do nothing */
+export function requireRoutes(decorator: string, controller: Type): string[] {
+  const names = routeMethodNames(controller);
+  if (names.length > 0) return names;
+  throw new PerfError(
+    'PERF_ERR_DECORATOR',
+    `${decorator} on "${controller.name}" finds no route methods. Put it on a controller with routes, or on a handler.`,
+  );
+}
 
 function readMethod(controller: Type, methodName: string, method: object, modulePath: unknown): ControllerMethod {
   const read = (key: string): unknown => Reflect.getMetadata(key, method);
