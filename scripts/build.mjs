@@ -11,10 +11,12 @@ const COMPILED = resolve('.cache/compiled');
 for (const folder of ['dist', COMPILED]) rmSync(folder, { recursive: true, force: true });
 run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json']);
 
-// The sampler's program as a literal, which no bundler, minifier or coverage tool rewrites: see sampler-source.ts.
+// The programs of the event loop's threads as literals, which no bundler, minifier or coverage tool rewrites: see sampler-source.ts.
 const source = join(COMPILED, 'event-loop/sampler-source.js');
-const { samplerSource } = await import(pathToFileURL(source));
-writeFileSync(source, `export const samplerSource = () => ${JSON.stringify(samplerSource())};\n`);
+const literals = Object.entries(await import(pathToFileURL(source))).map(
+  ([name, program]) => `export const ${name} = () => ${JSON.stringify(program())};\n`,
+);
+writeFileSync(source, literals.join(''));
 await buildPage(join(COMPILED, 'dashboard/page-assets.js'));
 
 // Workers run a file of the package, which loads a module of either format: see entries/offload/program.ts and worker.thread.cts.

@@ -292,6 +292,9 @@ export class PerfRuntime implements Overview {
         this.paths.push(path);
         platform.rawRoute(path, `sink "${name}"`, answer);
       },
+      witness: (read) => {
+        if (this.sinksMayRegister) this.provided(EventLoopFeature)?.loop.witness?.expose(read);
+      },
       report: (cause, message, count) => report.report(cause, message, count),
       activeSpan: (current) => {
         if (this.sinksMayRegister) requests.readSpan = current;

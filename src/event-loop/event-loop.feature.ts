@@ -31,11 +31,11 @@ export class EventLoopFeature implements Feature {
 
   constructor(
     readonly options: Options,
-    { requests, recorder, report, nowMs }: PerfApplication,
+    { requests, recorder, report, nowMs, logger }: PerfApplication,
     scheduling: SchedulingPressure | null,
   ) {
     this.profile = options.profile ? new LoopProfile(requests, nowMs) : null;
-    this.loop = new EventLoop(options, requests, recorder, report, scheduling, this.profile);
+    this.loop = new EventLoop(options, requests, recorder, report, scheduling, this.profile, logger);
     this.profiler =
       this.profile === null
         ? null

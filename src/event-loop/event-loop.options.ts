@@ -1,4 +1,4 @@
-import { boolean, feature, list, number, string } from '../core/option.js';
+import { boolean, feature, list, number, optionalNumber, string } from '../core/option.js';
 
 /** How event-loop blocks are found and reported. */
 export interface EventLoopOptions {
@@ -24,6 +24,22 @@ export interface EventLoopOptions {
    * @default true
    */
   profile?: boolean;
+  /**
+   * `GET /live` and `GET /metrics` on a port of their own, from a thread that answers while the event loop is stuck. `/live` says
+   * since when the loop has not turned, and which route, method and line hold it.
+   * @default none
+   */
+  port?: number;
+  /**
+   * The address that the port is on. Probes of Kubernetes need `'0.0.0.0'`; whoever reaches it can read routes and lines.
+   * @default '127.0.0.1'
+   */
+  host?: string;
+  /**
+   * `/live` answers 503 once the loop has not turned for so long, milliseconds, 100 or more. Below, a blocked loop is alive.
+   * @default 30000
+   */
+  wedgedMs?: number;
 }
 
 /** What the curl line may hold. Secret-looking headers, query parameters and JSON fields are redacted whatever is allowed. */
@@ -56,6 +72,9 @@ export const eventLoopOption = feature({
     maxBodyBytes: number({ default: 0, unit: 'a number of bytes', min: 0, max: 1_000_000, integer: true }),
   }),
   profile: boolean({ default: true }),
+  port: optionalNumber({ unit: 'a port', min: 0, max: 65_535, integer: true }),
+  host: string({ default: '127.0.0.1', what: 'an address to listen on', test: (value) => value !== '' }),
+  wedgedMs: number({ default: 30_000, unit: 'a number of milliseconds', min: 100, max: 3_600_000 }),
 });
 
 /** How often things happen. */

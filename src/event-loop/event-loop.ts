@@ -4,7 +4,7 @@ import { monotonicMs } from '../core/clock.js';
 import type { Resolved } from '../core/option.js';
 import type { Recorder } from '../core/recorder.js';
 import { SecretNames } from '../core/secret-names.js';
-import type { OncePerCause } from '../core/reporter.js';
+import type { OncePerCause, Reporter } from '../core/reporter.js';
 import type { RequestState } from '../request/request-state.js';
 import { inRootContext } from '../core/root-context.js';
 import type { SchedulingLoss, SchedulingPressure } from '../ports/scheduling.js';
@@ -27,6 +27,7 @@ import type { FrameLocator } from './profile/profiler.js';
 import type { TakenSample } from './sample.js';
 import { Sampler } from './sampler.js';
 import { Mappings, SourceLines, type Position } from './source-lines.js';
+import { Witness } from './witness.js';
 
 interface SeenBlock {
   readonly block: Block;
@@ -41,6 +42,8 @@ const LOCATE_MS = 2_000;
 export class EventLoop {
   readonly pending: PendingBlocks<SeenBlock>;
   readonly sampler: Sampler;
+  /** Null without `port`. */
+  readonly witness: Witness | null;
   private readonly watch: LoopWatch;
   private readonly gc = new GcObserver();
   private readonly reader: CarefulReader;
@@ -61,8 +64,9 @@ export class EventLoop {
     report: OncePerCause,
     private readonly scheduling: SchedulingPressure | null,
     private readonly profile: LoopProfile | null = null,
+    logger: Reporter | null = null,
   ) {
-    const { thresholdMs, replay, stack } = options;
+    const { thresholdMs, replay, stack, port, host, wedgedMs } = options;
     const timing = timingOf(thresholdMs);
     this.watch = new LoopWatch(
       timing,
@@ -71,7 +75,12 @@ export class EventLoop {
       (block) => this.blocked(block),
       () => this.ticked(),
     );
-    this.sampler = new Sampler(this.watch.beat.words, timing, lifecycle, stack, report);
+    const { words } = this.watch.beat;
+    this.witness =
+      port === null || logger === null ? null : new Witness({ port, host, wedgedMs }, words, timing, logger, report);
+    const methods = (): readonly string[] => this.rules.methods?.names() ?? [];
+    const holders = this.witness === null ? null : { told: this.witness.told, methods };
+    this.sampler = new Sampler(words, timing, lifecycle, stack, report, holders);
     if (profile !== null) this.sampler.onSample = (sample) => profile.add(sample);
     this.reader = new CarefulReader(report);
     this.pending = new PendingBlocks(
@@ -94,6 +103,7 @@ export class EventLoop {
   }
 
   start(): void {
+    this.witness?.start();
     this.watch.start();
   }
 
@@ -136,6 +146,7 @@ export class EventLoop {
     this.sampler.stop();
     this.pending.close();
     await Promise.all(this.recording);
+    await this.witness?.close();
     this.sampler.close();
     this.gc.stop();
   }

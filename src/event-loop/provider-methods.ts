@@ -9,6 +9,15 @@ export class ProviderMethods {
 
   constructor(private readonly modules: ModulesContainer) {}
 
+  /** All of them, as `'ReportsService.render'`. */
+  names(): string[] {
+    this.prototypes ??= prototypesByName(this.modules);
+    const named = [...this.prototypes].flatMap(([type, prototypes]) =>
+      [...prototypes].flatMap((prototype) => methodNames(prototype).map((name) => `${type}.${name}`)),
+    );
+    return [...new Set(named)];
+  }
+
   /** The innermost method of such a class in a stack, as `'ReportsService.render'`; null when there is none. */
   findIn(frames: readonly Frame[], isApplications: (frame: Frame) => boolean): string | null {
     this.prototypes ??= prototypesByName(this.modules);
@@ -33,6 +42,13 @@ function prototypesByName(modules: ModulesContainer): Map<string, Set<object>> {
     found.set(name, (found.get(name) ?? new Set()).add(prototype));
   }
   return found;
+}
+
+function methodNames(prototype: object): string[] {
+  const names: string[] = [];
+  for (let at: object | null = prototype; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
+    names.push(...Object.getOwnPropertyNames(at).filter((name) => hasMethod(prototype, name)));
+  return names;
 }
 
 /** Along the prototype chain, without calling an accessor. */

@@ -1,4 +1,4 @@
-import { isMainThread, Worker } from 'node:worker_threads';
+import { isMainThread, Worker, type MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -34,7 +34,13 @@ export function samplerObstacle(): string | null {
 }
 
 /** Of the main thread's clock on the kernel's, which all threads read. */
-const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
+export const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
+
+/** Where the thread sends what holds the loop, and the methods that it may name: `'ReportsService.render'`. */
+export interface HolderTarget {
+  readonly told: MessagePort;
+  readonly methods: () => readonly string[];
+}
 
 type Locations = readonly (string | null)[];
 
@@ -51,6 +57,7 @@ export class SamplerWorker {
     private readonly probeName: string,
     private readonly reportsHangs: boolean,
     private readonly report: OncePerCause,
+    private readonly holders: HolderTarget | null = null,
   ) {}
 
   get running(): boolean {
@@ -101,14 +108,17 @@ export class SamplerWorker {
   }
 
   private startThread(): Worker {
-    const { words, timing, probeName, reportsHangs } = this;
+    const { words, timing, probeName, reportsHangs, holders } = this;
     const beat = { WORD, MODE, UNITS_PER_MS } as const;
     const loaderMaps = process.sourceMapsEnabled;
-    const data: SamplerThreadData = { words, beat, timing, originMs: ORIGIN_MS, probeName, reportsHangs, loaderMaps };
+    const witness = holders === null ? null : { told: holders.told, methods: holders.methods() };
+    const originMs = ORIGIN_MS;
+    const data: SamplerThreadData = { words, beat, timing, originMs, probeName, reportsHangs, loaderMaps, witness };
     const worker = new Worker(samplerSource(), {
       eval: true,
       name: 'nestjs-perf sampler',
       workerData: data,
+      transferList: witness === null ? [] : [witness.told],
       // Nothing of the application's own preloads, loaders or environment: the thread needs none of it.
       env: {},
       execArgv: [],

@@ -1,8 +1,10 @@
+import type { MessagePort } from 'node:worker_threads';
 import type { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import type { Description } from './interrupt/probe.js';
-import type { isApplicationFrame } from './sample.js';
+import type { Frame, isApplicationFrame } from './sample.js';
 import type { Mappings, Position, SourceLines } from './source-lines.js';
+import type { LoopHolder } from './witness.thread.js';
 
 /** The thread's input. Plain data: it crosses to another thread. */
 export interface SamplerThreadData {
@@ -18,6 +20,8 @@ export interface SamplerThreadData {
   readonly reportsHangs: boolean;
   /** The main thread has maps of its own for files that a loader has transpiled. */
   readonly loaderMaps: boolean;
+  /** Receives a {@link LoopHolder} from each stack of a blocked loop, named by these provider methods; null without `port`. */
+  readonly witness: { readonly told: MessagePort; readonly methods: readonly string[] } | null;
 }
 
 /** Asks where positions are in the sources. */
@@ -45,7 +49,8 @@ export function samplerThread(
   const { parentPort, receiveMessageOnPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
   const fs = process.getBuiltinModule('node:fs');
-  const { words, beat, timing, originMs, probeName, reportsHangs, loaderMaps } = workerData as SamplerThreadData;
+  const { words, beat, timing, originMs, probeName, reportsHangs, loaderMaps, witness } =
+    workerData as SamplerThreadData;
   const { WORD, MODE, UNITS_PER_MS } = beat;
   /** Without requests the main thread beats too seldom to show that it stands still: its CPU time does. */
   const parkedPollMs = 200;
@@ -65,6 +70,7 @@ export function samplerThread(
     `try{(function perfProbe(probe){return probe===undefined?0:probe()})` +
     `(this[${JSON.stringify(probeName)}])}catch{}`;
   const workingDirectory = currentDirectory();
+  const providerMethods = new Set(witness?.methods);
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   const schedstatFd = openSchedstat();
   const schedstatText = Buffer.alloc(96);
@@ -238,7 +244,7 @@ export function samplerThread(
       return false;
     }
     nextSampleMs = now + Math.max(timing.blockedSampleMs, staleMs * thinning) * (0.85 + Math.random() * 0.3);
-    ask(seq, isStale && staleMs > hangMs / 2);
+    ask(seq, isStale && (witness !== null || staleMs > hangMs / 2));
     return true;
   }
 
@@ -273,6 +279,7 @@ export function samplerThread(
       session.disconnect();
       Atomics.store(words, WORD.connected, 0);
       if (typeof answer === 'object' && answer !== null && seq === watchedSeq) seen = answer;
+      if (seen !== null && seen === answer && !seen.idle) tellWitness(seen, seq);
       if (answer === 2 || (typeof answer === 'object' && answer?.idle === true)) idleMs = nowMs();
       // Not in the turn of the disconnect: ending a thread there has aborted processes.
       setImmediate(watch);
@@ -305,9 +312,7 @@ export function samplerThread(
     reportedMs = staleMs;
     // A breakpoint is no hang.
     if (!reportsHangs || Atomics.load(words, WORD.debugged) === 1) return;
-    const frames = seen?.frames ?? [];
-    const below = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2);
-    const frame = below.find((one) => isApplications(one, null));
+    const [frame] = applicationFrames(seen);
     const where = frame === undefined ? '' : ` at ${locationOf(frame)} (${frame.name ?? 'anonymous'})`;
     const ms = Math.round(staleMs);
     const handler = seen?.handler === null ? '' : ` (${seen?.handler})`;
@@ -316,6 +321,26 @@ export function samplerThread(
         ? `The event loop has been blocked for ${ms} ms and still is`
         : `${seen.method} ${seen.route}${handler} blocks the event loop for ${ms} ms and still does`;
     writeToStderr(`[Perf] ${text}${where}\n`);
+  }
+
+  /** Frames of the application's code, innermost first. */
+  function applicationFrames(description: Description | null): readonly Frame[] {
+    const frames = description?.frames ?? [];
+    const below = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2);
+    return below.filter((frame) => isApplications(frame, null));
+  }
+
+  function tellWitness(stack: Description, seq: number): void {
+    if (witness === null) return;
+    const frames = reportsHangs ? applicationFrames(stack) : [];
+    const named = frames.map(({ typeName, name }) => `${typeName}.${name}`);
+    const holder: LoopHolder = {
+      seq,
+      route: stack.method === null ? null : `${stack.method} ${stack.route}`,
+      method: named.find((name) => providerMethods.has(name)) ?? stack.handler,
+      location: frames[0] === undefined ? null : locationOf(frames[0]),
+    };
+    witness.told.postMessage(holder);
   }
 
   function locationOf({ file, line, column }: Position): string | null {

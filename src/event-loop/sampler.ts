@@ -5,7 +5,7 @@ import type { RequestOwner } from '../request/request-state.js';
 import { WORD } from './beat.js';
 import { SAMPLES_PER_SECOND, type Timing } from './event-loop.options.js';
 import { Probe } from './interrupt/probe.js';
-import { SamplerWorker } from './sampler-worker.js';
+import { SamplerWorker, type HolderTarget } from './sampler-worker.js';
 import { withoutProbe, type Sample, type TakenSample } from './sample.js';
 import type { Position } from './source-lines.js';
 
@@ -23,8 +23,9 @@ export class Sampler {
     private readonly application: RequestOwner,
     reportsHangs: boolean,
     report: OncePerCause,
+    holders: HolderTarget | null = null,
   ) {
-    this.worker = new SamplerWorker(words, timing, this.probeName, reportsHangs, report);
+    this.worker = new SamplerWorker(words, timing, this.probeName, reportsHangs, report, holders);
     this.rate(null);
   }
 

@@ -50,6 +50,7 @@ class Sink implements PrometheusSink {
     const application: Running = { unregister: this.options.registry === null ? null : unregister, listener: null };
     this.running.add(host, application);
     const read = async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() });
+    host.witness?.(read);
     const failed = (reason: string): void => {
       const cause = `the Prometheus endpoint failed: ${reason}`;
       host.report?.(cause, `${cause}. Its caller was answered with 500.`);

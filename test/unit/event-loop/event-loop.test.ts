@@ -40,7 +40,15 @@ describe('the event loop', () => {
     };
     const lifecycle = { inFlight: 0, states: () => [...inFlight] };
     owner = lifecycle;
-    const options = { thresholdMs: THRESHOLD_MS, stack: true, replay: null, profile: false };
+    const options = {
+      thresholdMs: THRESHOLD_MS,
+      stack: true,
+      replay: null,
+      profile: false,
+      port: null,
+      host: '127.0.0.1',
+      wedgedMs: 30_000,
+    };
     loop = new EventLoop(options, lifecycle as never, recorder as never, report, null);
     loop.install();
     loop.start();
