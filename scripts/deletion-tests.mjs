@@ -11,7 +11,7 @@ import { spawnSync } from 'node:child_process';
 /** Which entries go beside `src/<name>`; a feature without tests of others is only compiled without. */
 const FEATURES = {
   compression: { entries: [], tests: ['test/e2e/experiments.test.ts'] },
-  experiments: { entries: ['statsig/gates'], tests: ['test/e2e/compression/requests.test.ts'] },
+  experiments: { entries: ['statsig/gates', 'openfeature/gates'], tests: ['test/e2e/compression/requests.test.ts'] },
   dashboard: { entries: [], tests: [] },
   users: { entries: [], tests: [] },
   upstream: { entries: [], tests: [] },

@@ -72,6 +72,12 @@ export class ExperimentEngine implements DecidesGates {
     return on;
   }
 
+  prepare(state: RequestState, gate: string): Promise<void> | null {
+    const isDecided = state.variants !== null && Object.hasOwn(state.variants, gate);
+    if (isDecided || !this.isDrawn(gate)) return null;
+    return this.decisions.prepare(gate, this.unitOf(state));
+  }
+
   ended(state: RequestState): void {
     if (this.holds?.hold(state, this.count) !== true) this.count(state);
   }
@@ -109,8 +115,17 @@ export class ExperimentEngine implements DecidesGates {
     };
   }
 
+  /** Whether the gate client decides now. */
+  private isDrawn(gate: string): boolean {
+    return this.switchback?.gate !== gate && this.nowMs() >= this.opensAtMs;
+  }
+
+  private unitOf(state: RequestState): Unit {
+    return (state.unit ??= this.readUnit(state) ?? { userId: state.id });
+  }
+
   private decide(state: RequestState, gate: string): boolean {
-    const unit = (state.unit ??= this.readUnit(state) ?? { userId: state.id });
+    const unit = this.unitOf(state);
     if (this.switchback?.gate === gate) {
       const { on, current } = this.switchback;
       const notes = notesOf(state);

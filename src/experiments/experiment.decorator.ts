@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext, type Type } from '@nestjs/
 import { decorateMethods, requireMethod, wrapMethod } from '../request/decorated-method.js';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { storedRequest } from '../request/request-state.js';
+import { storedRequest, type RequestState } from '../request/request-state.js';
 import { requireRoutes } from '../request/handlers.js';
 import { stateOf } from '../request/tracker.js';
 
@@ -16,9 +16,9 @@ export function Experiment(gate: string): MethodDecorator & ClassDecorator {
   const decideGate = (descriptor: PropertyDescriptor): void =>
     wrapMethod(descriptor, (method) => ({
       wrapper(this: unknown, ...parameters: unknown[]): unknown {
-        const state = storedRequest();
-        state?.owner.experiments?.isOn(state, gate);
-        return method.apply(this, parameters);
+        const decided = isOn(storedRequest(), gate);
+        if (typeof decided === 'boolean') return method.apply(this, parameters);
+        return decided.then(() => method.apply(this, parameters));
       },
     }));
   return (target: object, key?: string | symbol, descriptor?: PropertyDescriptor): void => {
@@ -36,10 +36,21 @@ export const Variant = (gate: string): ParameterDecorator => {
   return readVariant(gate);
 };
 
-const readVariant = createParamDecorator((gate: string, context: ExecutionContext): 'on' | 'off' => {
-  const state = stateOf(context.switchToHttp().getRequest()) ?? storedRequest() ?? null;
-  return state?.owner.experiments?.isOn(state, gate) === true ? 'on' : 'off';
+const readVariant = createParamDecorator((gate: string, context: ExecutionContext) => {
+  const decided = isOn(stateOf(context.switchToHttp().getRequest()) ?? storedRequest(), gate);
+  // Nest awaits what a parameter's decorator returns.
+  return typeof decided === 'boolean' ? nameVariant(decided) : decided.then(nameVariant);
 });
+
+const nameVariant = (on: boolean): 'on' | 'off' => (on ? 'on' : 'off');
+
+/** A promise where the gate client evaluates asynchronously. */
+function isOn(state: RequestState | undefined, gate: string): boolean | Promise<boolean> {
+  const experiments = state?.owner.experiments ?? null;
+  if (state === undefined || experiments === null) return false;
+  const ready = experiments.prepare(state, gate);
+  return ready === null ? experiments.isOn(state, gate) : ready.then(() => experiments.isOn(state, gate));
+}
 
 function requireName(gate: unknown, decorator: string): void {
   if (typeof gate === 'string' && gate !== '') return;

@@ -1,10 +1,15 @@
 import { reasonOf } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
+import { isThenable } from '../core/thenable.js';
+import { within } from '../core/within.js';
 import type { GateClient } from './gates/gate-client.js';
 
 /** Gate names that are told apart. They stand in code; more come from names that are built from what clients send. */
 const MAX_GATES = 100;
+
+/** A request waits no longer than this for an asynchronous gate client. */
+const PREPARE_MS = 1_000;
 
 /** Asks the gate client and absorbs what can go wrong there. Never throws; each kind of trouble is logged once and counted. */
 export class GateDecisions {
@@ -21,6 +26,26 @@ export class GateDecisions {
     if (typeof answer === 'boolean') return { on: answer, counted: this.isKnown(gate) };
     this.complain(gate, answer);
     return { on: false, counted: false };
+  }
+
+  /** Resolves when `decide()` may be called; null: at once. Never rejects. */
+  prepare(gate: string, unit: Unit): Promise<void> | null {
+    try {
+      const ready: unknown = this.gates.prepare?.(gate, unit);
+      return isThenable(ready) ? this.settled(gate, ready) : null;
+    } catch (error) {
+      this.complain(gate, reasonOf(error));
+      return null;
+    }
+  }
+
+  private async settled(gate: string, ready: PromiseLike<unknown>): Promise<void> {
+    try {
+      if (await within(PREPARE_MS, async () => ready)) return;
+      this.complain(gate, `the client did not answer within ${PREPARE_MS} ms`);
+    } catch (error) {
+      this.complain(gate, reasonOf(error));
+    }
   }
 
   shareOf(gate: string): number | null {
@@ -56,6 +81,6 @@ export class GateDecisions {
 
   private complain(gate: string, problem: string): void {
     const cause = `gate \`${gate}\``.slice(0, 100) + `: ${problem.slice(0, 200)}`;
-    this.report.report(cause, `${cause}. Its requests are left out of the comparison.`);
+    this.report.report(cause, `${cause}. Such requests run as "off" and are not compared.`);
   }
 }

@@ -17,6 +17,8 @@ export interface RunsHandlers {
 /** Decides the variant of a request behind a gate. */
 export interface DecidesGates {
   isOn(state: RequestState, gate: string): boolean;
+  /** Resolves when {@link isOn} can decide; null: at once. Never rejects. */
+  prepare(state: RequestState, gate: string): Promise<void> | null;
 }
 /** Finds the shared answers of a handler, by the function that Nest calls. */
 export interface FindsSharedAnswers {

@@ -168,8 +168,8 @@ describe.each(adapters)('experiments on %s', (adapter) => {
     await close();
     expect(records.map(({ variants }) => variants)).toEqual([{ broken: 'off' }, { broken: 'off' }, { unready: 'off' }]);
     expect(warnings.filter((warning) => warning.startsWith('gate '))).toEqual([
-      'gate `broken`: the client broke. Its requests are left out of the comparison.',
-      'gate `unready`: not initialised. Its requests are left out of the comparison.',
+      'gate `broken`: the client broke. Such requests run as "off" and are not compared.',
+      'gate `unready`: not initialised. Such requests run as "off" and are not compared.',
       'gate `broken`: the client broke: 1 more since it was last reported.',
     ]);
   });

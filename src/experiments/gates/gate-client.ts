@@ -12,10 +12,15 @@ export interface GateAnswer {
   problem?: string;
 }
 
-/** Who decides which unit gets what: Statsig, a static table, or your own. Structural: any object of this shape will do. */
+/** Who decides which unit gets what: Statsig, OpenFeature, a static table, or your own. Structural: any object of this shape will do. */
 export interface GateClient {
   /** Synchronous, because it runs on the request path; one that throws counts as `off`. */
   check(gate: string, unit: Unit): GateAnswer;
+  /**
+   * For clients that evaluate asynchronously: `@Experiment()` and `@Variant()` await it, 1 s at most, and then call `check()`.
+   * Null where `check()` can answer at once.
+   */
+  prepare?(gate: string, unit: Unit): Promise<void> | null;
   /** The share of units that should be on, 0 to 1, when the client knows it: for the sample-ratio check. */
   share?(gate: string): number | null;
   /** Called once on shutdown, after the last request. */

@@ -48,6 +48,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
   'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },
   'nestjs-perf/opentelemetry': { functions: ['openTelemetrySink'], classes: [] },
   'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },
+  'nestjs-perf/openfeature': { functions: ['openFeatureGates'], classes: [] },
   'nestjs-perf/cache': { functions: ['cache', 'Cached', 'Preloaded'], classes: ['PerfCache'] },
   'nestjs-perf/redis': { functions: ['redisCache', 'redisHistory'], classes: [] },
   'nestjs-perf/record': { functions: ['record'], classes: [] },

@@ -1,0 +1,1 @@
+export { openFeatureGates, type OpenFeatureClient } from './openfeature/gates.js';
