@@ -24,9 +24,10 @@ import type { Platform } from './request/platform.js';
 import { afterServerClosed, endKeptConnections, whenUnprotected } from './request/shutdown.js';
 import { Latency } from './latency/latency.feature.js';
 import { healthOf, type PerfHealth } from './perf.health.js';
-import { FEATURES, offByEnvironment, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
+import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { warnUnlessStarted } from './perf.start-check.js';
+import { startLine } from './perf.start-line.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { PERF_EXTENSIONS, PERF_SINKS } from './perf.tokens.js';
 import { buildPipeline } from './pipeline.js';
@@ -177,7 +178,8 @@ export class PerfRuntime implements Overview {
       await this.stop();
       throw error;
     }
-    if (this.options.enabled) this.application.logger.log(this.startLine());
+    if (this.options.enabled)
+      this.application.logger.log(startLine(this.application, this.options, this.extensions, this.paths));
   }
 
   /** Whether the adapter will close a server, after which everything stops. */
@@ -262,24 +264,6 @@ export class PerfRuntime implements Overview {
     return healthOf(snapshot, this.options.defer?.maxPending ?? null, others);
   }
 
-  /** Logs which features are on, and the guide to read. */
-  private startLine(): string {
-    const { recorder, release, requests } = this.application;
-    const served = requests.platform !== null;
-    const works = FEATURES.filter(({ needsServer = false }) => served || !needsServer);
-    const on = works.filter(({ name }) => this.options[name] !== null).map(({ title }) => title);
-    const sinks = recorder.sinkNames;
-    const off = offByEnvironment();
-    const places = [...this.paths.map((path) => `GET ${path}`), '`PerfService.snapshot()`'];
-    return [
-      nameParts(on, this.extensions),
-      ...(off.length === 0 ? [] : [`Off by NESTJS_PERF_OFF: ${off.join(', ')}`]),
-      sinks.length === 0 ? 'No sink: records go nowhere' : `Records go to: ${sinks.join(', ')}`,
-      `Look at ${places.join(', ')}`,
-      ...(release === null ? [] : [`Release ${release}`]),
-    ].join('. ');
-  }
-
   private hostFor({ name }: PerfSink, platform: Platform | null): PerfSinkHost {
     const { report, requests } = this.application;
     const latency = this.provided(LatencyFigures);
@@ -309,10 +293,3 @@ const misplacedExtensions = (): PerfError =>
     '`extensions` must stand beside `useFactory`, not in what it returns: their providers are part of the module. ' +
       'Write PerfModule.forRootAsync({ extensions: [cache()], useFactory: … }).',
   );
-
-/** `'On: latency, users; extensions: cache, guard'` */
-function nameParts(titles: readonly string[], extensions: readonly PerfExtension[]): string {
-  if (extensions.length === 0) return titles.length === 0 ? 'Nothing is on' : `On: ${titles.join(', ')}`;
-  const names = extensions.map(({ name }) => name).join(', ');
-  return `On: ${titles.length === 0 ? 'no feature' : titles.join(', ')}; extensions: ${names}`;
-}
