@@ -5,7 +5,7 @@
 //   npm run bench -- deferred --cells redis-local-10,timer-5-100 --rounds 5 --generations 1
 //
 // Variants: `blocking` awaits the job in the handler; `article` adds it in an interceptor's tap(async), as articles propose;
-// `ours` is @DeferWork for the timers and deferrer.addJob() for Redis; `durable` and `envelope` are @DeferWork with
+// `ours` is @DeferWork for the timers and deferrer.addJob() for Redis; `durable` and `batch` (`runBatch`) are @DeferWork with
 // bullmqStore; `none` answers and does nothing: the ceiling.
 //
 // What would make the numbers lie:
@@ -26,7 +26,7 @@ import { runInterleaved, summarise, writeResult } from './harness/index.mjs';
 const CONNECTIONS = [10, 50, 100];
 /** Beside `blocking` and its twin. */
 const OF_TIMERS = ['none', 'article', 'ours'];
-const OF_REDIS = [...OF_TIMERS, 'durable', 'envelope'];
+const OF_REDIS = [...OF_TIMERS, 'durable', 'batch'];
 const SINKS = { 'timer-5': OF_TIMERS, 'timer-25': OF_TIMERS, 'redis-local': OF_REDIS, 'redis-remote': OF_REDIS };
 const file = fileURLToPath(new URL('deferred/server.mjs', import.meta.url));
 const nest11 = new URL('deferred/nest11.mjs', import.meta.url).href;

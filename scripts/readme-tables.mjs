@@ -62,11 +62,12 @@ const TABLES = {
       const rowOf = (wanted) => result.rows.find((row) => row.cell === cell && row.name === wanted);
       const { throughputRatio, throughputRatioToArticle, cpuRatio, cpuRatioToArticle } = rowOf('ours');
       const figures = [throughputRatio, throughputRatioToArticle, cpuRatio, cpuRatioToArticle].map(interval);
-      const envelope = rowOf('envelope');
-      return [cell, ...figures, envelope === undefined ? '' : interval(envelope.throughputRatio)];
+      // Runs before 0.3 have envelopes.
+      const batch = rowOf('batch') ?? rowOf('envelope');
+      return [cell, ...figures, batch === undefined ? '' : interval(batch.throughputRatio)];
     });
     return markdown(
-      [...head, 'in envelopes, req/s × awaiting'],
+      [...head, 'many in a job, req/s × awaiting'],
       rows,
       `Medians with their 95 % interval. ${ran(result)}`,
     );

@@ -17,12 +17,12 @@ export class PinnedRedis {
     return new PinnedRedis(port);
   }
 
-  /** Jobs, or items in envelopes, that wait in the queue; then an empty Redis. */
+  /** Jobs, or items of batches, that wait in the queue; then an empty Redis. */
   async countAndClear() {
     const ids = await this.#client.lrange(`bull:${QUEUE}:wait`, 0, -1);
     let count = 0;
     for (const id of ids) {
-      if (!id.startsWith('envelope-')) count += 1;
+      if (!id.startsWith('batch-')) count += 1;
       else count += JSON.parse(await this.#client.hget(`bull:${QUEUE}:${id}`, 'data')).items.length;
     }
     await this.#client.flushall();

@@ -39,7 +39,10 @@ class SaveOrder {
   }
   run() {}
 }
-DurableWork()(SaveOrder);
+class SaveOrders {
+  runBatch() {}
+}
+for (const type of [SaveOrder, SaveOrders]) DurableWork()(type);
 class OrdersController {
   constructor(deferrer) {
     this.deferrer = deferrer;
@@ -55,12 +58,16 @@ const decorators = [Post()];
 if (variant === 'article') decorators.push(UseInterceptors(TapInterceptor));
 if (variant === 'ours' && !usesRedis) decorators.push(DeferWork(({ result }) => work(result)));
 if (variant === 'durable') decorators.push(DeferWork(SaveOrder, { durable: true }));
+if (variant === 'batch')
+  decorators.push(DeferWork(SaveOrders, { durable: true, batch: { maxItems: 100, maxWaitMs: 5 } }));
 decorateMethod(OrdersController, 'create', ...decorators);
 if (variant === 'ours' && usesRedis) Inject(Deferrer)(OrdersController, undefined, 0);
 decorate(OrdersController, Controller('orders'));
 
-const ours = ['ours', 'durable'].includes(variant);
-const store = variant === 'durable' ? { store: bullmqStore({ connection, queue: QUEUE, worker: false }) } : {};
+const ours = ['ours', 'durable', 'batch'].includes(variant);
+const store = ['durable', 'batch'].includes(variant)
+  ? { store: bullmqStore({ connection, queue: QUEUE, worker: false }) }
+  : {};
 const defer = { concurrency: 1_000, maxPending: 100_000, ...store };
 // Deferred work only: the article's rivals measure no requests either.
 const off = {
@@ -75,7 +82,7 @@ const off = {
 const metadata = {
   imports: ours ? [PerfModule.forRoot({ ...off, defer })] : [],
   controllers: [OrdersController],
-  providers: [TapInterceptor, SaveOrder],
+  providers: [TapInterceptor, SaveOrder, SaveOrders],
 };
 const app = await serveNest(metadata, { express: adapter === 'express' });
 

@@ -83,7 +83,7 @@ export class DeferEngine {
   armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): Armed | null {
     const { when, origin, reserved, sequence } = arming;
     if (work.durable) {
-      return this.durable!.arm(durableEntry(work, this.options.batch, data, origin), when, reserved, sequence);
+      return this.durable!.arm(durableEntry(work, data, origin), when, reserved, sequence);
     }
     const id = work.id ?? randomUUID();
     if (work.kind === 'one') {
@@ -114,7 +114,7 @@ export class DeferEngine {
   }
 
   async enqueue(work: ClassWork, data: unknown, origin: Origin | null): Promise<string> {
-    const entry = durableEntry(work, this.options.batch, data, origin);
+    const entry = durableEntry(work, data, origin);
     await this.durable!.enqueue(entry);
     return entry.id;
   }

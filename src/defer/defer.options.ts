@@ -1,6 +1,5 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
-import { feature, number, object, oneOf, optional, value, type Option, type Resolved } from '../core/option.js';
-import { PerfError } from '../core/perf.error.js';
+import { feature, number, object, oneOf, optional, value, type Resolved } from '../core/option.js';
 import type { DurableStore } from './durable/durable-store.js';
 
 /** What happens to new work when `maxPending` is reached. */
@@ -44,21 +43,7 @@ const isStore = (given: unknown): boolean => {
   return typeof candidate?.start === 'function' && typeof candidate.add === 'function';
 };
 
-const anyStore = value<DurableStore>('a store, for example `bullmqStore({ connection })`', isStore);
-
-/** One made for 0.1.0 would keep nothing on disk, or read data that is not there, without a word. */
-const store: Option<DurableStore> = {
-  ...anyStore,
-  read(given, path) {
-    const { journal, readsJson, spill } = Object(given) as { journal?: unknown; readsJson?: unknown; spill?: unknown };
-    if ((!journal && !readsJson) || spill !== undefined) return anyStore.read(given, path);
-    throw new PerfError(
-      'PERF_ERR_OPTION',
-      `\`${path}\` has a \`${journal ? 'journal' : 'readsJson'}\`, as stores of 0.1.0 had: ` +
-        '`spill: { path, maxBytes }` keeps its jobs on disk now, and each job has its `data` (docs/upgrading.md).',
-    );
-  },
-};
+const store = value<DurableStore>('a store, for example `bullmqStore({ connection })`', isStore);
 
 /** The `defer` row of the option table. */
 export const deferOption = feature({

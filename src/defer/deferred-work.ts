@@ -89,11 +89,6 @@ export interface DeferWorkOptions {
   maxBackoffMs?: number;
   /** For work with `runBatch`: how many items at the most, and how long the first one waits for others. @default { maxItems: 500, maxWaitMs: 50 } */
   batch?: { maxItems?: number; maxWaitMs?: number };
-  /**
-   * With `durable`: many small items travel in one job and are acknowledged one by one. For logs and metrics.
-   * @default false
-   */
-  envelope?: boolean;
 }
 
 /** Of work that any code starts, not only a handler. */

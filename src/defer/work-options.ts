@@ -12,7 +12,6 @@ const ofAll = {
   // setTimeout cannot count further than 2^31 - 1 ms.
   timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
   attempts: number({ default: 1, unit: 'a whole number of attempts', min: 1, integer: true }),
-  envelope: boolean({ default: false }),
   queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
   backoffMs: number({ default: 1_000, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
   maxBackoffMs: number({ default: 60_000, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
@@ -45,7 +44,6 @@ export const readEnqueueOptions = (options: EnqueueOptions | undefined, where: s
   complete({ when: null, ...enqueueTable.read(options, where) }, where);
 
 const DURABLE_ONLY = {
-  envelope: 'envelopes are a way to store work',
   queue: 'work of this process has no queue',
   delayMs: 'only a store keeps work for later',
   priority: 'work of this process runs in its order',

@@ -43,15 +43,15 @@ export class MemoryStore implements DurableStore {
     return this.work();
   }
 
-  add(jobs: readonly NewDurableJob[], { envelope }: { envelope: boolean }): Promise<void> {
+  add(jobs: readonly NewDurableJob[], { batch }: { batch: boolean }): Promise<void> {
     if (this.place.away) return Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }));
     const refused = jobs.find(({ id }) => this.place.refused.has(id));
     if (refused !== undefined) return Promise.reject(new Error(`${refused.id} is refused`));
     const fresh = jobs.filter(({ id }) => !this.place.known.has(id));
     for (const { id } of fresh) this.place.known.add(id);
     const copies = fresh.map(({ options: _options, ...job }) => structuredClone(job));
-    if (envelope && copies.length > 0) this.place.waiting.push({ items: copies, attempt: 1 });
-    if (!envelope) for (const job of copies) this.place.waiting.push({ items: [job], attempt: 1 });
+    if (batch && copies.length > 0) this.place.waiting.push({ items: copies, attempt: 1 });
+    if (!batch) for (const job of copies) this.place.waiting.push({ items: [job], attempt: 1 });
     this.place.wake();
     return Promise.resolve();
   }
@@ -81,7 +81,7 @@ export class MemoryStore implements DurableStore {
   }
 
   private async runItems(items: readonly DurableJob[], attempt: number): Promise<void> {
-    const batched = items.length > 1 && this.host!.kindOf(items[0]!.work) === 'batch';
+    const batched = this.host!.kindOf(items[0]!.work) === 'batch';
     const running = batched
       ? [this.host!.runBatch(items, attempt)]
       : items.map((item) => this.host!.run(item, attempt));

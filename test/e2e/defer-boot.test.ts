@@ -77,24 +77,6 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
       { store: {} } as never,
       'PERF_ERR_OPTION: `defer.store` must be a store, for example `bullmqStore({ connection })`, got an object.\nTo switch the feature off, set `defer: false`.',
     ],
-    [
-      'a store of 0.1.0, journal',
-      {},
-      { store: Object.assign(new MemoryStore(new MemoryPlace(), false), { journal: {}, spill: undefined }) } as never,
-      'PERF_ERR_OPTION: `defer.store` has a `journal`, as stores of 0.1.0 had: `spill: { path, maxBytes }` keeps its jobs on disk now, and each job has its `data` (docs/upgrading.md).\nTo switch the feature off, set `defer: false`.',
-    ],
-    [
-      'a store of 0.1.0, readsJson',
-      {},
-      {
-        store: Object.assign(new MemoryStore(new MemoryPlace(), false), {
-          journal: null,
-          readsJson: true,
-          spill: undefined,
-        }),
-      } as never,
-      'PERF_ERR_OPTION: `defer.store` has a `readsJson`, as stores of 0.1.0 had: `spill: { path, maxBytes }` keeps its jobs on disk now, and each job has its `data` (docs/upgrading.md).\nTo switch the feature off, set `defer: false`.',
-    ],
   ])('%s', async (_, metadata, option, message) => {
     expect(await bootError(metadata, option)).toBe(message);
   });
@@ -178,9 +160,9 @@ describe('misuse of @DeferWork, named where it is applied', () => {
       /a whole number of attempts of 1 or more, got `0`/,
     ],
     [
-      'an envelope that is not durable',
-      () => controllerWith(DeferWork(SendReceipt, { envelope: true })),
-      /`OrdersController.create @DeferWork.envelope` must go with `durable: true`/,
+      'a queue that is not durable',
+      () => controllerWith(DeferWork(SendReceipt, { queue: 'mail' })),
+      /`OrdersController.create @DeferWork.queue` must go with `durable: true`/,
     ],
   ])('%s', (_, build, message) => {
     expect(build).toThrow(/^PERF_ERR_(DECORATOR|OPTION): /);

@@ -10,6 +10,7 @@ import {
   type DeferContext,
   type DeferInfo,
   type DeferredRecord,
+  type DeferredBatchWork,
   type DeferredWork,
   PerfModule,
 } from '../../src/index.js';
@@ -41,6 +42,15 @@ class SendReceipt implements DeferredWork<{ orderId: string }> {
 
 @Injectable()
 @DurableWork()
+class SendReceipts implements DeferredBatchWork<{ orderId: string }> {
+  prepare({ result }: DeferContext): { orderId: string } {
+    return { orderId: (result as { id: string }).id };
+  }
+  runBatch(): void {}
+}
+
+@Injectable()
+@DurableWork()
 class Unserializable implements DeferredWork {
   prepare(): unknown {
     return { amount: 1n };
@@ -56,7 +66,7 @@ class OrdersController {
     return body;
   }
   @Post('bulk')
-  @DeferWork(SendReceipt, { durable: true, envelope: true, name: 'receipts' })
+  @DeferWork(SendReceipts, { durable: true, name: 'receipts' })
   bulk(@Body() body: { id: string }) {
     return body;
   }
@@ -72,7 +82,7 @@ class OrdersController {
   }
 }
 
-const metadata = { controllers: [OrdersController], providers: [Sent, SendReceipt, Unserializable] };
+const metadata = { controllers: [OrdersController], providers: [Sent, SendReceipt, SendReceipts, Unserializable] };
 const post = (running: TestApp, path: string, id: string): Promise<Response> =>
   fetch(`${running.url}${path}`, {
     method: 'POST',

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { Controller, Get, HttpStatus, Injectable, Post } from '@nestjs/common';
+import { Controller, HttpStatus, Injectable, Post } from '@nestjs/common';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   Deferrer,
@@ -36,7 +36,6 @@ class SendReceipt implements DeferredWork<{ id: string }> {
   }
 }
 
-const envelope = { durable: true, envelope: true };
 @Controller()
 class OrdersController {
   @Post('lazy')
@@ -48,16 +47,6 @@ class OrdersController {
   @DeferWork(SendReceipt, { durable: true })
   lazyDurable() {
     return lazyQuery();
-  }
-  @Get('soon')
-  @DeferWork(SendReceipt, { ...envelope, timeoutMs: 1_000 })
-  soon() {
-    return { id: 'soon' };
-  }
-  @Get('late')
-  @DeferWork(SendReceipt, { ...envelope, timeoutMs: 60_000, attempts: 5 })
-  late() {
-    return { id: 'late' };
   }
 }
 
@@ -91,23 +80,6 @@ describe.each(adapters)('on %s', (adapter) => {
       expect({ sent, queriesRun }).toEqual({ sent: ['row-1'], queriesRun: 1 });
     },
   );
-});
-
-it('an envelope holds items of one timeout and number of attempts only', async () => {
-  const place = new MemoryPlace();
-  const { url, deferrer } = await start({ store: new MemoryStore(place, false), batch: { maxWaitMs: 50 } });
-  await Promise.all(['soon', 'late', 'soon', 'late'].map((path) => fetch(`${url}/${path}`)));
-  await deferrer.idle();
-  const envelopes = place.waiting.map(({ items }) =>
-    items.map(({ data, timeoutMs, attempts }) => ({ ...(data as object), timeoutMs, attempts })),
-  );
-  const [soon, late] = [
-    { id: 'soon', timeoutMs: 1_000, attempts: 1 },
-    { id: 'late', timeoutMs: 60_000, attempts: 5 },
-  ];
-  for (const items of envelopes) expect([soon, late]).toContainEqual(items[0]);
-  for (const items of envelopes) expect(items).toEqual(items.map(() => items[0]));
-  expect(envelopes.flat()).toHaveLength(4);
 });
 
 it('overflow `reject` refuses no durable work that the disk has room for', async () => {

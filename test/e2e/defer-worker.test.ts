@@ -57,7 +57,6 @@ it('leaves work of a class that it does not know to others, without burning an a
   await until('it to be put back', async () => (await queue.getDelayedCount()) === 1);
   await older.close();
   const knowing = await start(durable({ queue: name }));
-  // While it is only offered to others it is due by itself.
   for (const job of await queue.getDelayed()) await job.promote().catch(() => {});
   await until('it to run', () => knowing.log.ran.length === 1);
   expect(knowing.log.ran).toMatchObject([{ data: { order: 'o-1' }, attempt: 1 }]);

@@ -38,7 +38,7 @@ async function startStore(
 }
 
 const stored = (store: DurableStore, job: NewDurableJob): Promise<boolean> =>
-  store.add([job], { envelope: false }).then(
+  store.add([job], { batch: false }).then(
     () => true,
     () => false,
   );

@@ -144,7 +144,7 @@ class SendReceipt implements DeferredWork<{ orderId: string }> {
 @Controller()
 class Decorated {
   @Post()
-  @DeferWork(SendReceipt, { name: 'receipt', when: 'always', durable: true, timeoutMs: 1, attempts: 3, envelope: true })
+  @DeferWork(SendReceipt, { name: 'receipt', when: 'always', durable: true, timeoutMs: 1, attempts: 3, queue: 'mail' })
   @DeferWork(({ result, request, error }) => [result, request, error])
   create() {}
   @Get()

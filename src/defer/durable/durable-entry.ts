@@ -12,19 +12,9 @@ export interface DurableEntry extends Omit<NewDurableJob, 'data' | 'status'> {
   readonly json: string | undefined;
 }
 
-/**
- * @param envelopes how many items share an envelope, and how long the first one waits
- * @throws PERF_ERR_SERIALIZE naming the work's place
- */
-export function durableEntry(
-  work: ClassWork,
-  envelopes: { readonly maxJobs: number; readonly maxWaitMs: number },
-  data: unknown,
-  origin: Origin | null,
-): DurableEntry {
+/** @throws PERF_ERR_SERIALIZE naming the work's place */
+export function durableEntry(work: ClassWork, data: unknown, origin: Origin | null): DurableEntry {
   const { name, timeoutMs, attempts, queue, backoffMs, maxBackoffMs, id, delayMs, priority } = work;
-  const { maxJobs: maxItems, maxWaitMs } = envelopes;
-  const enveloped = work.envelope ? { maxItems, maxWaitMs } : null;
   // What has an id, a delay or a priority of its own is a job of its own.
   const alone = id !== null || delayMs > 0 || priority > 0;
   return {
@@ -34,7 +24,7 @@ export function durableEntry(
     name,
     timeoutMs,
     attempts,
-    together: alone ? null : work.kind === 'batch' ? work.batch : enveloped,
+    together: alone || work.kind === 'one' ? null : work.batch,
     options: { queue, backoffMs, maxBackoffMs, delayMs, priority },
     ...namesOf(origin),
     at: Math.round(epochMsOf(performance.now())),

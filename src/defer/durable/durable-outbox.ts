@@ -208,7 +208,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   override store(items: readonly Item[]): Promise<unknown> {
     const jobs = items.map(({ parcel, status }) => jobOf(parcel, status));
-    return this.target.add(jobs, { envelope: items[0]!.parcel.together !== null });
+    return this.target.add(jobs, { batch: items[0]!.parcel.together !== null });
   }
 
   protected override strike(places: readonly Place[]): void {

@@ -2,7 +2,7 @@
 export interface DurableJob {
   /** Made here, before the first send; a store must keep only one job of an id. */
   readonly id: string;
-  /** Class name of the work, which the worker looks up among its providers. */
+  /** The work's name in `@DurableWork()`, by which a worker finds its class. */
   readonly work: string;
   /** The work's name in records and dashboards. */
   readonly name: string;
@@ -70,9 +70,9 @@ export interface DurableStore {
   start(host: DurableStoreHost): Promise<void>;
   /**
    * Resolves when every job is stored; all are of one queue. Called again with the same jobs after a failure, even a partial
-   * one. With `envelope`, all of them may travel as one; the worker must acknowledge each.
+   * one. With `batch`, all of them are one job for `runBatch`.
    */
-  add(jobs: readonly NewDurableJob[], options: { envelope: boolean }): Promise<unknown>;
+  add(jobs: readonly NewDurableJob[], options: { batch: boolean }): Promise<unknown>;
   /** Every module is initialised: from here on, and not before, jobs run in this process. */
   startWorker?(): void;
   /** The application begins to close, and may still serve requests for long: takes no new work from here on. */

@@ -18,7 +18,7 @@ import {
   type Connection,
   type RedisConnection,
 } from './connection.js';
-import { bulkJobOf, envelopeOf } from './job-data.js';
+import { makeBatchJob, makeJob } from './job-data.js';
 import { JobWorker } from './job-worker.js';
 import { alone, table } from './option-table.js';
 
@@ -141,7 +141,7 @@ class BullmqStore implements BullmqDurableStore {
     return this.queues.get(name) ?? this.open(name);
   }
 
-  async add(jobs: readonly NewDurableJob[], { envelope }: { envelope: boolean }): Promise<unknown> {
+  async add(jobs: readonly NewDurableJob[], { batch }: { batch: boolean }): Promise<unknown> {
     const name = jobs[0]!.options.queue ?? this.ownQueue;
     if (this.working && !this.served.has(name)) {
       const cause = `queue "${name}" stands on no handler and not in bullmqStore({ queues })`;
@@ -153,7 +153,7 @@ class BullmqStore implements BullmqDurableStore {
     // One wait for all that is stored meanwhile, since each listens to the client.
     await entryOf(this.attempts, queue, () => attempted(queue).finally(() => this.attempts.delete(queue)));
     try {
-      return await queue.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
+      return await queue.addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
     } catch (error) {
       // A transaction's errors stand in its answer, where ioredis' own `reconnectOnError` does not look.
       if (this.needsAnew(error as Error)) await reconnect(queue);

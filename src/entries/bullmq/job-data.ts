@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Job } from 'bullmq';
+import { MAX_TIMER_MS } from '../../core/clock.js';
 import type { DurableJob, NewDurableJob } from '../../defer/durable/durable-store.js';
 
-/** What is kept in Redis of one item. What is left out there is null, as in jobs of 0.1.0. */
+/** What is kept in Redis of one item. What is left out there is null. */
 export interface ItemData {
   /** Of a job on its own: only where BullMQ could not take it as it is. */
   id?: string;
@@ -21,6 +22,8 @@ interface CommonData {
   timeoutMs: number;
   /** Where the waits between attempts are bounded. */
   maxBackoffMs?: number;
+  /** Written by the first worker that does not have its class. */
+  unknownSinceMs?: number;
 }
 
 /**
@@ -31,7 +34,7 @@ const KEEP = { removeOnComplete: { age: 600, count: 10_000 }, removeOnFail: { ag
 /** A strategy of our workers: exponential with jitter like BullMQ's own, but bounded. */
 export const BOUNDED_BACKOFF = 'nestjs-perf';
 
-export function bulkJobOf(job: NewDurableJob) {
+export function makeJob(job: NewDurableJob) {
   const { id: _, ...item } = itemOf(job);
   const jobId = jobIdOf(job.id);
   return jobWith(job, jobId, jobId === job.id ? item : { ...item, id: job.id });
@@ -41,10 +44,10 @@ export function bulkJobOf(job: NewDurableJob) {
  * Its id comes from all its items: sent again they make the same job. After a crash the spill's entries are grouped anew, and
  * with an id of the first item alone another group would pass for stored.
  */
-export function envelopeOf(jobs: readonly NewDurableJob[]) {
+export function makeBatchJob(jobs: readonly NewDurableJob[]) {
   const ids = jobs.map(({ id }) => `${id}\n`).join('');
   const id = createHash('sha256').update(ids).digest('hex').slice(0, 32);
-  return jobWith(jobs[0]!, `envelope-${id}`, { items: jobs.map(itemOf) });
+  return jobWith(jobs[0]!, `batch-${id}`, { items: jobs.map(itemOf) });
 }
 
 function itemOf({ id, data, requestId, status, at, traceparent, route }: NewDurableJob): ItemData {
@@ -60,7 +63,7 @@ function jobIdOf(id: string): string {
 function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: ItemData[] }) {
   const { name, work, timeoutMs, attempts } = job;
   const { backoffMs, maxBackoffMs, delayMs, priority } = job.options;
-  // BullMQ's own strategy knows no bound; what never reaches it needs none, and older workers know that one only.
+  // BullMQ's own strategy knows no bound; what never reaches it needs none.
   const bounded = backoffMs * 2 ** (attempts - 2) > maxBackoffMs;
   const backoff = { type: bounded ? BOUNDED_BACKOFF : 'exponential', delay: backoffMs, jitter: 1 };
   return {
@@ -77,22 +80,47 @@ function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: I
   };
 }
 
-export type ReadJob = NonNullable<ReturnType<typeof readJob>>;
+export interface ReadJob {
+  readonly jobs: readonly DurableJob[];
+  /** All of them are one job, for `runBatch`. */
+  readonly isBatch: boolean;
+  /** Since when no worker has had its class, epoch milliseconds; null when none has said so. */
+  readonly unknownSinceMs: number | null;
+}
 
-/** One job for each item, as the host runs them; null for a job of somebody else's. `many`: it is an envelope. */
-export function readJob({ id = '', name, data, opts }: Job): { jobs: DurableJob[]; many: boolean } | null {
-  const given = data as Partial<CommonData & ItemData & { items: ItemData[] }> | null | undefined;
-  if (typeof given?.work !== 'string' || typeof given.timeoutMs !== 'number') return null;
-  const common = { name, work: given.work, timeoutMs: given.timeoutMs, attempts: opts.attempts ?? 1 };
-  const jobs = (given.items ?? [given as ItemData]).map((item) => ({
-    ...common,
+/** What a worker runs; null for what this library has not written: whoever reaches Redis can write anything. */
+export function readJob({ id = '', name, data, opts, timestamp }: Job): ReadJob | null {
+  const given = data as Partial<CommonData & ItemData & { items: unknown }> | null | undefined;
+  if (!isRecord(given) || typeof given.work !== 'string' || !isTimeout(given.timeoutMs)) return null;
+  const { work, timeoutMs, unknownSinceMs, items = [given] } = given;
+  if (!Array.isArray(items) || items.length === 0 || !items.every(isItem)) return null;
+  const jobs = items.map((item) => ({
+    name,
+    work,
+    timeoutMs,
+    attempts: opts.attempts ?? 1,
     id: item.id ?? id,
     data: item.data,
-    requestId: item.requestId,
-    status: item.status,
-    at: item.at,
+    requestId: item.requestId ?? null,
+    status: item.status ?? null,
+    at: item.at ?? timestamp,
     traceparent: item.traceparent ?? null,
     route: item.route ?? null,
   }));
-  return { jobs, many: given.items !== undefined };
+  return {
+    jobs,
+    isBatch: given.items !== undefined,
+    unknownSinceMs: Number.isFinite(unknownSinceMs) ? unknownSinceMs! : null,
+  };
+}
+
+const isRecord = (given: unknown): given is object => typeof given === 'object' && given !== null;
+const isTimeout = (given: unknown): given is number => typeof given === 'number' && given > 0 && given <= MAX_TIMER_MS;
+const isTextOrNone = (given: unknown): boolean => (given ?? null) === null || typeof given === 'string';
+
+function isItem(given: unknown): given is ItemData {
+  if (!isRecord(given)) return false;
+  const { id, requestId, traceparent, route, status, at } = given as Partial<ItemData>;
+  const hasTexts = [id, requestId, traceparent, route].every(isTextOrNone);
+  return hasTexts && [status, at].every((one) => (one ?? null) === null || Number.isFinite(one));
 }

@@ -1,21 +1,19 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { BackoffStrategy, Job, Worker } from 'bullmq';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../core/backoff.js';
 import type { DurableStoreHost, WorkKind } from '../../defer/durable/durable-store.js';
 import type { Bullmq, Connection } from './connection.js';
-import { openEnvelope } from './envelope.js';
 import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
 import { settleAll } from '../../core/settle-all.js';
 
 /** For a last word with Redis when the deadline has passed already, milliseconds. */
 const LAST_WORD_MS = 500;
-/** When a job is looked at again whose class this process does not have, milliseconds: by a newer process, or the right service. */
-const ELSEWHERE_MS = 5_000;
-/** Before that it is offered to other workers, and this one takes none: so long and three round trips, milliseconds. */
-const OFFER_MS = 20;
+/** A job whose class this process does not have is looked at again after 5 s, and then ever less often, milliseconds. */
+const ELSEWHERE_MS = { first: 5_000, last: 300_000 };
+/** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
+export const UNKNOWN_MS = 3_600_000;
 /**
  * How often a job may lose its process (SIGKILL, out of memory) before it counts as failed. BullMQ's own is once: two
  * unlucky deploys, and work with attempts left is over. Bounded, because the job may be what kills them.
@@ -38,7 +36,7 @@ export class JobWorker {
   private connection!: Connection;
   /** Ends the one before, to which INFO was refused, say; not while one of its connections still waits for that: BullMQ 5 minds. */
   private endRefused = (): void => {};
-  private readonly active = new Set<{ job: Job; token: string | undefined; running: Promise<boolean> }>();
+  private readonly active = new Set<{ job: Job; token: string | undefined; running: Promise<void> }>();
   /** Jobs that have ended and that Redis has not been told of, in their order. */
   private readonly untold = new Set<string | undefined>();
   /** Jobs that were given to this process; BullMQ fails others by itself. */
@@ -47,9 +45,6 @@ export class JobWorker {
   private paused = false;
   /** BullMQ works jobs off; before that there is nothing to pause, and its `close` would leave its errors without a listener. */
   private runs = false;
-  /** Id of the job that is offered to other workers. */
-  private offered: string | null | undefined = null;
-  private nextOfferMs = 0;
 
   constructor(
     private readonly bullmq: Bullmq,
@@ -160,63 +155,51 @@ export class JobWorker {
     if (read === null) {
       const cause = `job "${job.name}" on queue "${this.queueName}" is no durable work of nestjs-perf: give bullmqStore() a queue of its own`;
       this.host.report(cause, `${cause}. The job has failed.`);
-      throw new Error(cause);
+      throw new this.bullmq.UnrecoverableError(cause);
     }
     const kind = this.host.kindOf(read.jobs[0]!.work);
-    if (typeof kind === 'object') {
-      const cause = `a durable job of queue "${this.queueName}" waits for another process: ${kind.whyNot}`;
-      this.host.report(cause, cause);
-      return this.leaveToOthers(job, token);
-    }
+    if (typeof kind === 'object') return this.leaveToOthers(job, token, read, kind.whyNot);
+    if (read.isBatch && kind === 'one')
+      throw this.makeDead(job, read, 'it is a batch, and its class has no `runBatch`');
     const active = { job, token, running: this.run(job, kind, read) };
     this.active.add(active);
-    let done = true;
     try {
-      done = await active.running;
+      return await active.running;
     } catch (error) {
       // It has heeded the signal of the shutdown, which is no failure.
       if (!this.stopping.signal.aborted) throw error;
-      done = false;
     } finally {
       this.active.delete(active);
       this.untold.add(job.id);
     }
-    if (!done) await this.putBack(job, token, PUT_BACK_MS);
+    await this.putBack(job, token, PUT_BACK_MS);
   }
 
-  /** False: it stopped halfway, because the worker stops. */
-  private async run(job: Job, kind: WorkKind, { jobs, many }: ReadJob): Promise<boolean> {
+  private async run(job: Job, kind: WorkKind, { jobs }: ReadJob): Promise<void> {
     const { host, stopping } = this;
     const attempt = job.attemptsMade + 1;
-    if (many && kind === 'one') return openEnvelope(job, jobs, host, () => this.paused, stopping.signal);
-    if (many) await host.runBatch(jobs, attempt, stopping.signal);
+    if (kind === 'batch') await host.runBatch(jobs, attempt, stopping.signal);
     else await host.run(jobs[0]!, attempt, stopping.signal);
-    return true;
   }
 
-  /** For a process that has its class. What is due later is due for all, and who is nearest to Redis has it each time. */
-  private async leaveToOthers(job: Job, token: string | undefined): Promise<never> {
-    // This worker still waited when it offered the job to others, and got it back. It does not wait any more.
-    if (this.offered === job.id) return this.putBack(job, token, 0);
-    const startedMs = performance.now();
-    if (this.offered !== null || startedMs < this.nextOfferMs)
-      return this.putBack(job, token, ELSEWHERE_MS * (1 + Math.random()));
-    const { worker } = this;
-    const { concurrency } = worker;
-    this.offered = job.id;
-    worker.concurrency = 1;
-    try {
-      await job.moveToDelayed(Date.now(), token);
-      await delay(OFFER_MS + 3 * (performance.now() - startedMs));
-    } finally {
-      worker.concurrency = concurrency;
-      this.offered = null;
-      // A quarter of the time at most; and what nobody has taken comes back before that, and waits.
-      const endedMs = performance.now();
-      this.nextOfferMs = endedMs + 3 * (endedMs - startedMs);
-    }
-    this.told(job.id);
-    throw new this.bullmq.DelayedError();
+  /** For a process that has its class: a newer one in a deploy, or another service. No attempt is counted. */
+  private async leaveToOthers(job: Job, token: string | undefined, read: ReadJob, whyNot: string): Promise<never> {
+    const nowMs = Date.now();
+    const sinceMs = read.unknownSinceMs ?? nowMs;
+    const unknownMs = nowMs - sinceMs;
+    if (unknownMs >= UNKNOWN_MS) throw this.makeDead(job, read, `no worker has had its class for an hour: ${whyNot}`);
+    const cause = `durable work "${job.name}" of queue "${this.queueName}" waits for another process`;
+    this.host.report(cause, `${cause}: ${whyNot}. After an hour its jobs are dead letters.`);
+    if (read.unknownSinceMs === null) await job.updateData({ ...(job.data as object), unknownSinceMs: sinceMs });
+    const { first, last } = ELSEWHERE_MS;
+    return this.putBack(job, token, Math.min(last, Math.max(first, unknownMs)) * (1 + Math.random()));
+  }
+
+  /** It is among the queue's failed jobs then, whatever attempts are left. */
+  private makeDead(job: Job, { jobs }: ReadJob, why: string): Error {
+    const error = new this.bullmq.UnrecoverableError(why);
+    this.host.givenUp?.(jobs, job.attemptsMade + 1, error);
+    return error;
   }
 
   /** For another process, or for later: burns no attempt. Always throws what tells BullMQ so. */

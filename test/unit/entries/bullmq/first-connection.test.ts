@@ -47,7 +47,7 @@ async function start(report: (cause: string) => void = () => {}) {
   const store = bullmqStore({ connection: client, queue: 'mail' });
   await store.start({ ...NO_WORKER, report });
   store.startWorker!();
-  return { store, add: () => store.add([jobNamed('first')], { envelope: false }) };
+  return { store, add: () => store.add([jobNamed('first')], { batch: false }) };
 }
 
 it('a queue whose first connection was refused is made anew, and works', async () => {

@@ -1,0 +1,92 @@
+import { expect, it, onTestFinished } from 'vitest';
+import type { Job } from 'bullmq';
+import { Deferrer } from '../../src/index.js';
+import { bullmqStore } from '../../src/entries/bullmq.js';
+import { startApp } from '../fixtures/app.js';
+import { connection, queueName, queueNamed } from '../fixtures/redis.js';
+import { until } from '../fixtures/until.js';
+import { SendReceipt, WorkLog } from '../fixtures/works.js';
+
+const HOUR_MS = 3_600_000;
+const HEAD = { timeoutMs: 1_000, requestId: null, status: 200, at: 1, data: { order: 'o-1' } };
+
+async function start(queue: string) {
+  const app = await startApp('fastify', {
+    metadata: { providers: [WorkLog, SendReceipt] },
+    perf: { defer: { store: bullmqStore({ connection, queue }) } },
+  });
+  onTestFinished(() => app.close());
+  return { ...app, deferrer: app.app.get(Deferrer), log: app.app.get(WorkLog) };
+}
+
+it('a job whose class no worker has had for an hour is a dead letter: failed in its queue, counted, told by name', async () => {
+  const queue = queueName();
+  const jobs = queueNamed(queue);
+  const data = { ...HEAD, work: 'renamed' };
+  await jobs.add('receipt', { ...data, unknownSinceMs: Date.now() - HOUR_MS }, { attempts: 5, jobId: 'old' });
+  await jobs.add('receipt', { ...data, unknownSinceMs: Date.now() - HOUR_MS + 60_000 }, { jobId: 'young' });
+  const app = await start(queue);
+  await until('the old one to fail', async () => (await jobs.getFailedCount()) === 1);
+  const [dead] = (await jobs.getFailed(0, 0)) as [Job];
+  expect(dead).toMatchObject({ id: 'old', failedReason: expect.stringContaining('no worker has had its class') });
+  await until('the other to wait', async () => (await jobs.getDelayedCount()) === 1);
+  expect(app.deferrer.stats()).toMatchObject({ failed: 1, accepted: 1 });
+  const records = () => app.sink.records.filter(({ kind }) => kind === 'deferred');
+  await until('its record', () => records().length === 1);
+  expect(records()).toMatchObject([
+    { name: 'receipt', outcome: 'failed', durable: true, error: expect.stringContaining('"renamed"') },
+  ]);
+});
+
+it('is looked at ever less often until then, and the first worker says since when', async () => {
+  const queue = queueName();
+  const jobs = queueNamed(queue);
+  const addedMs = Date.now();
+  const data = { ...HEAD, work: 'renamed' };
+  await jobs.add('receipt', data, { jobId: 'new' });
+  await jobs.add('receipt', { ...data, unknownSinceMs: addedMs - 100_000 }, { jobId: 'older' });
+  await jobs.add('receipt', { ...data, unknownSinceMs: addedMs - HOUR_MS / 2 }, { jobId: 'oldest' });
+  await start(queue);
+  await until('all to wait', async () => (await jobs.getDelayedCount()) === 3);
+  const waits = Object.fromEntries((await jobs.getDelayed()).map(({ id, delay }) => [id, delay]));
+  expect(waits['new']).toBeGreaterThanOrEqual(5_000);
+  expect(waits['new']).toBeLessThanOrEqual(10_000);
+  expect(waits['older']).toBeGreaterThanOrEqual(100_000);
+  expect(waits['oldest']).toBeGreaterThanOrEqual(300_000);
+  expect(waits['oldest']).toBeLessThanOrEqual(600_000);
+  const { unknownSinceMs } = ((await jobs.getJob('new')) as Job<{ unknownSinceMs: number }>).data;
+  expect(unknownSinceMs).toBeGreaterThanOrEqual(addedMs);
+});
+
+it('1,000 jobs of a renamed class hold up nothing of the others', async () => {
+  const queue = queueName();
+  const jobs = queueNamed(queue);
+  const data = { ...HEAD, work: 'renamed' };
+  await jobs.addBulk(Array.from({ length: 1_000 }, () => ({ name: 'receipt', data })));
+  const app = await start(queue);
+  await app.deferrer.enqueue(SendReceipt, { order: 'o-2' });
+  await until('it to run', () => app.log.ran.length === 1);
+  await until('all others to wait', async () => (await jobs.getDelayedCount()) === 1_000);
+  expect(await jobs.getFailedCount()).toBe(0);
+});
+
+it.each([
+  ['nothing', null],
+  ['a text', 'SendReceipt'],
+  ['no name', { ...HEAD, work: { toString: 'SendReceipt' } }],
+  ['a timeout that no timer takes', { ...HEAD, work: 'SendReceipt', timeoutMs: 1e12 }],
+  ['a timeout of none', { ...HEAD, work: 'SendReceipt', timeoutMs: -1 }],
+  ['items that are none', { ...HEAD, work: 'SendReceipt', items: 'all' }],
+  ['no items', { ...HEAD, work: 'SendReceipt', items: [] }],
+  ['an item that is none', { ...HEAD, work: 'SendReceipt', items: [null] }],
+  ['a batch for a class that takes one', { ...HEAD, work: 'SendReceipt', items: [HEAD] }],
+  ['a status that is a text', { ...HEAD, work: 'SendReceipt', status: '200' }],
+  ['a request that is an object', { ...HEAD, work: 'SendReceipt', requestId: {} }],
+])('a tampered job fails at once and runs nothing: %s', async (_, data) => {
+  const queue = queueName();
+  const jobs = queueNamed(queue);
+  await jobs.add('receipt', data as object, { attempts: 3 });
+  const app = await start(queue);
+  await until('it to fail', async () => (await jobs.getFailedCount()) === 1);
+  expect(app.log.ran).toEqual([]);
+});
