@@ -30,7 +30,7 @@ const SERVERS = ['test/e2e', 'test/nest'];
 const ALIKE_ON_ALL_NESTS = [
   'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-browser,dashboard-hostile,dashboard-many-routes,dashboard-page,dashboard-text,dashboard-top,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry*,polluted-prototypes,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
   'test/e2e/watch/*.test.ts',
-  'test/e2e/guard/{outcomes,redis*,retries}.test.ts',
+  'test/e2e/resilience/{outcomes,redis*,retries}.test.ts',
   'test/e2e/cached-data/level2*.test.ts',
   'test/e2e/compression/{bodies,exchanges,safety,shared-rules,streams,wire}.test.ts',
 ];
@@ -53,7 +53,7 @@ const APART = [
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-cases,event-loop-record,event-loop-secrets,event-loop-shared,experiment-effect,opentelemetry-spans,repeated-blocks,switchback,upstream-accuracy}.test.ts',
-  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,loop-shares,real-cgroups,sinks-and-requests,soak,throttled-loop,offload/loop-spared}.test.ts',
+  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,resilience-outages,loop-shares,real-cgroups,sinks-and-requests,soak,throttled-loop,offload/loop-spared}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop,examples/examples,history/{cost,turns}}.test.ts',
   'test/load/{diff,ramp}.test.ts',
 ];

@@ -135,7 +135,7 @@ export type {
   RouteSnapshot,
   RouteTime,
   RouteUpstream,
-  UpstreamGuardStats,
+  ResilientUpstreamStats,
   UpstreamSnapshot,
   UserUse,
 } from './core/snapshot.js';

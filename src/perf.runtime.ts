@@ -238,7 +238,7 @@ export class PerfRuntime implements Overview {
       defer: null,
       compression: null,
       offload: null,
-      guard: null,
+      resilience: null,
       cache: null,
     };
     const parts: Partial<PerfSnapshot>[] = [];

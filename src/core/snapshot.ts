@@ -108,8 +108,8 @@ export interface UserUse {
   upstreamMs: number;
 }
 
-/** Calls to one guarded upstream since the application started, by outcome. */
-export interface UpstreamGuardStats {
+/** Counts of the calls to one upstream of `resilience()` since the application started. */
+export interface ResilientUpstreamStats {
   /** `half-open`: the next calls are let through to try it. */
   state: 'closed' | 'open' | 'half-open';
   inFlight: number;
@@ -270,8 +270,8 @@ export interface PerfSnapshot {
   /** The twenty that took most time in the last hour; `PerfService.users()` lists more. */
   users: readonly UserUse[];
   findings: readonly Finding[];
-  /** By upstream; null without `extensions: [guard(…)]`. */
-  guard: Readonly<Record<string, UpstreamGuardStats>> | null;
+  /** By upstream; null without `extensions: [resilience(…)]`. */
+  resilience: Readonly<Record<string, ResilientUpstreamStats>> | null;
   /** Null without the extension `cache()`. */
   cache: readonly CachedMethodStats[] | null;
 }

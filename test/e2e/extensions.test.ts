@@ -15,7 +15,7 @@ import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { cache, Cached, PerfCache, Preloaded } from '../../src/entries/cache.js';
-import { guard, Upstream, type GuardedUpstream } from '../../src/entries/guard.js';
+import { resilience, Upstream, type ResilientUpstream } from '../../src/entries/resilience.js';
 import { offload, Offload } from '../../src/entries/offload.js';
 import { memorySink } from '../../src/entries/testing.js';
 import { FEATURE } from '../../src/request/extension.js';
@@ -354,13 +354,13 @@ describe('a missing extension', () => {
   it('stops the boot over `@Upstream()`, with the line, and over one that the extension does not have', async () => {
     @Injectable()
     class Asking {
-      constructor(@Upstream('git-hub') readonly upstream: GuardedUpstream) {}
+      constructor(@Upstream('git-hub') readonly upstream: ResilientUpstream) {}
     }
     await expect(boot('express', PerfModule.forRoot(), { providers: [Asking] })).rejects.toThrow(
       'PERF_ERR_EXTENSION: `@Upstream(\'git-hub\')` on "Asking" does nothing without its extension. ' +
-        "Add it: PerfModule.forRoot({ extensions: [guard({ upstreams: { 'git-hub': { deadlineMs: 2_000 } } })] }).",
+        "Add it: PerfModule.forRoot({ extensions: [resilience({ upstreams: { 'git-hub': { deadlineMs: 2_000 } } })] }).",
     );
-    const other = guard({ upstreams: { gitlab: { deadlineMs: 2_000 } } });
+    const other = resilience({ upstreams: { gitlab: { deadlineMs: 2_000 } } });
     await expect(
       boot('express', PerfModule.forRoot({ extensions: [other] }), { providers: [Asking] }),
     ).rejects.toMatchObject({ code: 'PERF_ERR_DECORATOR' });

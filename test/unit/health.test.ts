@@ -28,7 +28,7 @@ describe('health', () => {
       upstream: [],
       users: [],
       findings: [],
-      guard: null,
+      resilience: null,
       cache: null,
     };
     expect(healthOf(off, null)).toEqual({ status: 'ok', reasons: [] });

@@ -74,17 +74,17 @@ const byTarget = (of: (upstream: UpstreamSnapshot) => number): Reading =>
 const endedSeconds = ({ calls, inFlight, durationMs }: UpstreamSnapshot): number =>
   Math.round(durationMs.mean * (calls - inFlight) * 1_000) / 1e6;
 
-type Guarded = NonNullable<PerfSnapshot['guard']>[string];
+type UpstreamCalls = NonNullable<PerfSnapshot['resilience']>[string];
 
-/** `guard({ upstreams })` names them: they are few. */
-const byUpstream = (of: (stats: Guarded) => number): Reading =>
+/** `resilience({ upstreams })` names them: they are few. */
+const byUpstream = (of: (stats: UpstreamCalls) => number): Reading =>
   lines(['upstream'], ({ snapshot }) =>
-    Object.entries(snapshot.guard ?? {}).map(([upstream, stats]) => [of(stats), upstream]),
+    Object.entries(snapshot.resilience ?? {}).map(([upstream, stats]) => [of(stats), upstream]),
   );
 
-const byGuardedOutcome = (of: (stats: Guarded) => Counts): Reading =>
+const byCallOutcome = (of: (stats: UpstreamCalls) => Counts): Reading =>
   lines(['upstream', 'outcome'], ({ snapshot }) =>
-    Object.entries(snapshot.guard ?? {}).flatMap(([upstream, stats]) => linesOf(of(stats), upstream)),
+    Object.entries(snapshot.resilience ?? {}).flatMap(([upstream, stats]) => linesOf(of(stats), upstream)),
   );
 
 /** Methods are as many as the code has decorators; two instances of a class are one series. */
@@ -225,9 +225,9 @@ const ROWS: readonly Row[] = [
   [upDownCounter('perf.upstream.active_calls', '{call}'), 'Calls under way.', byTarget((of) => of.inFlight)],
 
   [
-    counter('perf.guard.calls', '{call}'),
-    'Guarded calls that have ended, by outcome; open and busy were refused.',
-    byGuardedOutcome(({ succeeded, failed, ownDeadlines: own_deadline, refusedOpen: open, refusedBusy: busy }) => ({
+    counter('perf.resilience.calls', '{call}'),
+    'Calls through `resilience()` that have ended, by outcome; open and busy were refused.',
+    byCallOutcome(({ succeeded, failed, ownDeadlines: own_deadline, refusedOpen: open, refusedBusy: busy }) => ({
       succeeded,
       failed,
       own_deadline,
@@ -235,9 +235,9 @@ const ROWS: readonly Row[] = [
       busy,
     })),
   ],
-  [counter('perf.guard.retries', '{call}'), 'Calls that were sent once more.', byUpstream((of) => of.retries)],
+  [counter('perf.resilience.retries', '{call}'), 'Calls that were sent once more.', byUpstream((of) => of.retries)],
   [
-    gauge('perf.guard.open', '1'),
+    gauge('perf.resilience.open', '1'),
     '1 while the breaker of an upstream is open, 0.5 while calls try whether it is back, else 0.',
     byUpstream(({ state }) => ({ closed: 0, 'half-open': 0.5, open: 1 })[state]),
   ],

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { expect, it } from 'vitest';
 import { listenShared } from '../../../src/core/shared-listener.js';
-import { placeSendCommand } from '../../../src/guard/redis/send-command.js';
+import { placeSendCommand } from '../../../src/resilience/redis/send-command.js';
 import { watchKnex } from '../../../src/upstream/watch/knex.js';
 import { watchMongo } from '../../../src/upstream/watch/mongodb.js';
 import { watchPgPool } from '../../../src/upstream/watch/pg.js';

@@ -44,7 +44,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
   },
   'nestjs-perf/offload': { functions: ['Offload', 'offload', 'offloadContext'], classes: ['Offloader'] },
   'nestjs-perf/bullmq': { functions: ['bullmqStore'], classes: [] },
-  'nestjs-perf/guard': { functions: ['guard', 'guardRedis', 'Upstream'], classes: [] },
+  'nestjs-perf/resilience': { functions: ['resilience', 'resilientRedis', 'Upstream'], classes: [] },
   'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },
   'nestjs-perf/opentelemetry': { functions: ['openTelemetrySink'], classes: [] },
   'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },
@@ -171,7 +171,7 @@ class SendReceipt { async run() {} }
 class OrdersModule {}
 class AppModule {}
 const directory = mkdtempSync(join(tmpdir(), 'docs-'));
-const extensions = [guard({ upstreams: { github: { deadlineMs: 1_000 } } }), record({ directory })];
+const extensions = [resilience({ upstreams: { github: { deadlineMs: 1_000 } } }), record({ directory })];
 const experimentOptions = { gates: staticGates({ lean_json: false }), switchback: { gate: 'lean_json' } };
 Module({})(OrdersModule);
 Module({ imports: [PerfModule.forRoot({ sinks: [], extensions, experiments: experimentOptions })], providers: [SendReceipt] })(AppModule);

@@ -44,9 +44,9 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
     /^Who are they\? http ghe\.acme\.com: \d+ ms of each of them\.$/m,
     /^For whom\? acme: \d+ % of the route's time, with 20 % of its requests\.$/m,
   ],
-  'upstream-guard': [
-    /^GitHub stalls for two seconds\n {2}as it was: .*\n {2}guarded {2}: \d+ pages, .* \d+ with stars; .*\n {2}Requests that waited at the end of it: \d\d+ as it was, \d+ guarded$/m,
-    /^The guard: \d+ calls ended at their deadline of 200 ms, then it opened \(\d+ times in all\) and refused [1-9]\d* at once; stars were back \d+ ms after GitHub was\.$/m,
+  resilience: [
+    /^GitHub stalls for two seconds\n {2}as it was: .*\n {2}limited {2}: \d+ pages, .* \d+ with stars; .*\n {2}Requests that waited at the end of it: \d\d+ as it was, \d+ limited$/m,
+    /^The limits: \d+ calls ended at their deadline of 200 ms, then it opened \(\d+ times in all\) and refused [1-9]\d* at once; stars were back \d+ ms after GitHub was\.$/m,
   ],
   history: [
     /^1\.0\.0 has run for 80 minutes: /m,

@@ -14,7 +14,7 @@ const sinkOf = {
   './redis': ({ redisCache }) => ({ start: () => redisCache({ connection: {} }).open({}) }),
   './prometheus': ({ prometheusSink }) => prometheusSink(),
   './opentelemetry': ({ openTelemetrySink }) => openTelemetrySink(),
-  './guard': ({ guard }) => ({ start: () => boot(guard({ upstreams: { api: { deadlineMs: 1 } } })) }),
+  './resilience': ({ resilience }) => ({ start: () => boot(resilience({ upstreams: { api: { deadlineMs: 1 } } })) }),
 };
 function boot(extension) {
   const module = { module: class {}, imports: [PerfModule.forRoot({ extensions: [extension] })] };

@@ -64,7 +64,7 @@ describe('the registry of prometheusSink', () => {
     const idle = everything();
     Object.assign(idle.snapshots, {
       eventLoop: { utilization: 0.1, delayMs: { p50: 11, p99: 12, max: 13 }, blocks: 0, blockedMs: 0 },
-      guard: { github: { ...idle.snapshots.guard!['github'], state: 'closed' } },
+      guard: { github: { ...idle.snapshots.resilience!['github'], state: 'closed' } },
     });
     await started({ registry: one }, idle);
     await started({ registry: two });
@@ -74,7 +74,7 @@ describe('the registry of prometheusSink', () => {
     expect(valueOf(families, 'container_cpu_periods_total')).toBe(1_000);
     expect(valueOf(families, 'nodejs_eventloop_utilization_ratio')).toBe(0.4);
     expect(valueOf(families, 'nodejs_eventloop_delay_seconds', { stat: 'max' })).toBe(0.13);
-    expect(valueOf(families, 'perf_guard_open_ratio', { upstream: 'github' })).toBe(0.5);
+    expect(valueOf(families, 'perf_resilience_open_ratio', { upstream: 'github' })).toBe(0.5);
     expect(valueOf(families, 'perf_deferred_pending')).toBe(10);
   });
 

@@ -1,0 +1,107 @@
+import type { MonotonicClock } from '../core/clock.js';
+import { LinkedList, type Linked } from '../core/linked-list.js';
+import { inRootContext } from '../core/root-context.js';
+
+/** While a call is in flight a timer fires this often; its lateness measures blocks of our loop. */
+const TICK_MS = 20;
+/** A timer that is less late waited for other work of a busy loop, or for a CPU. */
+const BLOCK_MS = 30;
+/** After a block, a client may need one more turn to hand over an answer that has arrived. */
+const TURNS_AFTER_BLOCK = 2;
+
+/**
+ * Called at most once, unless the deadline was ended before. `blockedMs`: how long our loop was blocked since the call began; `atMs`:
+ * when the deadline was found to be due, before the sockets were read once more.
+ */
+export type Expired = (blockedMs: number, atMs: number) => void;
+
+interface Timed {
+  readonly dueMs: number;
+  /** {@link Deadlines.blockedBeforeMs} at the call's start. */
+  readonly blockedBeforeMs: number;
+}
+
+/** One call's deadline. */
+export interface Deadline extends Timed, Linked<Deadline> {
+  readonly expired: Expired;
+}
+
+/**
+ * Deadlines that know when our own loop was blocked. Timers run before sockets after a block: an answer that has arrived
+ * meanwhile would be found too late. So the sockets are read once before a deadline is judged.
+ */
+export class Deadlines {
+  private readonly waiting = new LinkedList<Deadline>();
+  private timer: NodeJS.Timeout | null = null;
+  private firesMs = Infinity;
+  private blockedMs = 0;
+  private closed = false;
+
+  constructor(private readonly nowMs: MonotonicClock) {}
+
+  /** Total block time so far, with the elapsed part of a block in progress, which a call that starts now must not be charged. */
+  blockedBeforeMs(nowMs: number): number {
+    const lateMs = nowMs - this.firesMs;
+    return this.blockedMs + (lateMs >= BLOCK_MS ? lateMs : 0);
+  }
+
+  start({ dueMs, blockedBeforeMs }: Timed, expired: Expired): Deadline {
+    const deadline: Deadline = { dueMs, blockedBeforeMs, expired, previous: null, next: null };
+    this.waiting.add(deadline);
+    if (this.timer === null || dueMs < this.firesMs) this.arm(this.nowMs(), dueMs);
+    return deadline;
+  }
+
+  /** False when the deadline has expired, or was ended before. */
+  end(deadline: Deadline): boolean {
+    return this.waiting.delete(deadline);
+  }
+
+  /** Calls in flight keep their deadlines, and no longer keep the process. */
+  close(): void {
+    this.closed = true;
+    if (this.waiting.size === 0) this.disarm();
+    this.timer?.unref();
+  }
+
+  private arm(nowMs: number, dueMs: number): void {
+    this.disarm();
+    const inMs = Math.max(1, Math.ceil(Math.min(TICK_MS, dueMs - nowMs)));
+    this.firesMs = nowMs + inMs;
+    this.timer = inRootContext(() => setTimeout(this.fired, inMs));
+    if (this.closed) this.timer.unref();
+  }
+
+  private disarm(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    this.firesMs = Infinity;
+  }
+
+  private readonly fired = (): void => {
+    const nowMs = this.nowMs();
+    const lateMs = nowMs - this.firesMs;
+    const blocked = lateMs >= BLOCK_MS;
+    if (blocked) this.blockedMs += lateMs;
+    let [isDue, nextMs] = [false, Infinity];
+    for (const { dueMs } of this.waiting.toArray()) {
+      if (dueMs <= nowMs) isDue = true;
+      else if (dueMs < nextMs) nextMs = dueMs;
+    }
+    if (isDue) this.judgeAfterTurns(nowMs, blocked ? TURNS_AFTER_BLOCK : 1);
+    if (this.waiting.size > 0) this.arm(nowMs, nextMs);
+    else this.disarm();
+  };
+
+  private judgeAfterTurns(dueByMs: number, turns: number): void {
+    setImmediate(() => (turns > 1 ? this.judgeAfterTurns(dueByMs, turns - 1) : this.judge(dueByMs)));
+  }
+
+  /** Judges only deadlines that were due before the sockets were read: a block since then may have hidden other answers. */
+  private judge(dueByMs: number): void {
+    for (const deadline of this.waiting.toArray()) {
+      if (deadline.dueMs > dueByMs || !this.waiting.delete(deadline)) continue;
+      deadline.expired(Math.max(0, this.blockedMs - deadline.blockedBeforeMs), dueByMs);
+    }
+  }
+}

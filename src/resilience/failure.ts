@@ -1,0 +1,69 @@
+import { reasonOf } from '../core/reason.js';
+
+/** Decides whether the value that a call returned, or threw, is a failure of the upstream. */
+export type IsFailure = (outcome: unknown, thrown: boolean) => boolean;
+
+/** Wraps a rule of the application: one that throws is reported, and whatever was thrown is a failure. */
+export function carefully(isFailure: IsFailure, host: { report(cause: string, message: string): void }): IsFailure {
+  return (outcome, thrown) => {
+    try {
+      return isFailure(outcome, thrown);
+    } catch (error) {
+      const cause = `\`isFailure\` of an upstream has thrown: ${reasonOf(error)}`;
+      host.report(cause, `${cause}. A call that throws counts as a failure, one that returns does not.`);
+      return thrown;
+    }
+  };
+}
+
+/** The default rule: a client's mistake is an answer, "too many requests" is not. */
+export function isUpstreamFailure(outcome: unknown, thrown: boolean): boolean {
+  if (thrown) return !isAbort(outcome);
+  const status = readStatus(outcome);
+  return status !== null && (status >= 500 || status === 429);
+}
+
+/** The application has aborted the call itself, by the names that `fetch`, Node and axios use. */
+export const isAbort = (thrown: unknown): boolean =>
+  thrown instanceof Error &&
+  (/^(AbortError|CanceledError)$/.test(thrown.name) ||
+    /^(ABORT_ERR|ERR_CANCELED)$/.test(String((thrown as { code?: unknown }).code)));
+
+/** The fields of a response that clients return or throw; axios and got have the response in the error. */
+interface HttpOutcome {
+  readonly status?: unknown;
+  readonly statusCode?: unknown;
+  readonly headers?: unknown;
+  readonly response?: unknown;
+}
+
+function responses(outcome: unknown): HttpOutcome[] {
+  if (typeof outcome !== 'object' || outcome === null) return [];
+  const { response } = outcome as HttpOutcome;
+  return typeof response === 'object' && response !== null ? [outcome, response] : [outcome];
+}
+
+/** The HTTP status of a result; null where it has none. */
+export function readStatus(outcome: unknown): number | null {
+  for (const { status, statusCode } of responses(outcome)) {
+    const given = status ?? statusCode;
+    if (typeof given === 'number') return given;
+  }
+  return null;
+}
+
+/** The wait that the upstream asks for, milliseconds; else null. https://www.rfc-editor.org/rfc/rfc9110#field.retry-after */
+export function retryAfterMs(outcome: unknown, epochMs: number): number | null {
+  let given: unknown = null;
+  for (const { headers } of responses(outcome)) given ??= readRetryAfter(headers);
+  if (typeof given !== 'string' && typeof given !== 'number') return null;
+  const seconds = Number(given);
+  const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(String(given)) - epochMs;
+  return Number.isFinite(ms) ? Math.max(0, ms) : null;
+}
+
+function readRetryAfter(given: unknown): unknown {
+  const headers = given as { get?(name: string): unknown; readonly 'retry-after'?: unknown } | null | undefined;
+  if (typeof headers !== 'object' || headers === null) return null;
+  return typeof headers.get === 'function' ? headers.get('retry-after') : headers['retry-after'];
+}

@@ -1,0 +1,34 @@
+import type { ResilientUpstreamStats } from '../core/snapshot.js';
+import type { ResolvedBreaker } from './limits.options.js';
+
+/** `half-open`: the next calls are probes. */
+export type BreakerState = ResilientUpstreamStats['state'];
+
+/** How an attempt ended, for the breaker; `unknown` counts neither way. */
+export type Judgement = 'success' | 'failure' | 'unknown';
+
+export interface Breaker {
+  readonly state: BreakerState;
+  /** Null refuses the attempt. The function takes how the attempt ended, and resolves when the breaker has counted it. */
+  admit(): ((judgement: Judgement) => Promise<void>) | null;
+}
+
+export interface Bulkhead {
+  readonly inFlight: number;
+  /** Takes a place until the promise has settled; false when all places are taken. */
+  enter(ended: Promise<unknown>): boolean;
+}
+
+/** An attempt that has ended. */
+export interface Attempted {
+  /** Null: no further attempt. */
+  readonly retryInMs: number | null;
+}
+
+/** The port for the package that keeps bulkheads, breakers and retries. */
+export interface Policies {
+  bulkhead(places: number): Bulkhead;
+  breaker(options: ResolvedBreaker, opened: () => void): Breaker;
+  /** Runs an attempt, and again for as long as its end says so. */
+  retry<T extends Attempted>(retries: number, attempt: () => Promise<T>): Promise<T>;
+}
