@@ -1,3 +1,3 @@
 export { redisCache, type RedisCacheOptions } from './redis/redis-cache.js';
 export type { RedisCacheClient, RedisCacheConnection } from './redis/connection.js';
-export { redisHistory, type RedisHistoryOptions } from './redis/history.js';
+export { redisHistory, type RedisHistoryOptions } from './redis/history/redis-history.js';

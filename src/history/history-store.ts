@@ -1,4 +1,5 @@
 import type { TimeRange } from '../ports/history.js';
+import type { Fleet } from './fleet.js';
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 
@@ -15,18 +16,20 @@ export interface HistoryStoreHost {
 export interface OpenHistoryStore {
   /**
    * Keeps `finished` for good, and `running` until the next write replaces it; all of them are there when it resolves. Rows that
-   * come again, after a write that failed, are kept once.
+   * come again, after a write that failed, are kept once. A shared store gets parts of minutes, and adds them up.
    */
   write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void>;
-  /** Rows of buckets that begin in the range, of every process, in any order. */
+  /** Rows of buckets that begin in the range, in any order; those of one bucket add up. */
   read(tier: Tier, range: TimeRange): AsyncIterable<HistoryRow>;
+  /** With a shared store: what its pods tell each other. */
+  readonly fleet?: Fleet;
   close(): Promise<void>;
 }
 
 /** Where the history is kept beyond the process: `fileHistory()`, `redisHistory()`. */
 export interface HistoryStore {
   readonly name: string;
-  /** Several processes write to it. */
+  /** Several processes write to it, and their counts are added: what is read is all of them. */
   readonly shared: boolean;
   /** At boot: loads a package that it needs. What it throws stops the boot. */
   load?(): Promise<void>;

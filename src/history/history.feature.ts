@@ -44,8 +44,6 @@ export class HistoryFeature implements Feature {
       release: (release ?? '').slice(0, 200),
     };
     const judge = new VerdictKeeper({
-      own,
-      shared: options.store?.shared === true,
       usersOf: (route) => users?.list('totalMs', route, 2 * WINDOW_MS) ?? [],
       tell: (verdict) => {
         if (recorder.wanted) recorder.push({ kind: 'verdict', verdict });

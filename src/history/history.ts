@@ -3,9 +3,11 @@ import { entryOf } from '../core/entry-of.js';
 import type {
   CompareWhat,
   Counts,
+  HistoryPoint,
   HistoryReader,
   HistorySeries,
   PerfComparison,
+  PodMinute,
   RouteCounts,
   TimeRange,
 } from '../ports/history.js';
@@ -14,14 +16,16 @@ import type { Verdict } from '../core/verdict.js';
 import { Collector, type Counters } from './collector.js';
 import { compareRanges } from './compare/compare.js';
 import { rangesOf } from './compare/ranges.js';
+import type { Fleet } from './fleet.js';
 import type { HistoryStore } from './history-store.js';
 import type { HistorySource, Identity, ReadBucket } from './reader.js';
+import { LastMinute, withoutDistributions } from './last-minute.js';
 import { MemoryTiers, type Bucket } from './rows/memory.js';
 import type { HistoryRow } from './rows/row.js';
 import { EncodedWindow } from './rows/window-codec.js';
-import { RouteSums } from './rows/window.js';
+import { RouteSums, RouteWindow } from './rows/window.js';
 import { keptMs, MINUTE_MS, TIERS, type Tier } from './rows/tiers.js';
-import { overOf, seriesOf, tierFor } from './series.js';
+import { overOf, pointOf, seriesOf, tierFor } from './series.js';
 import { StoreKeeper } from './store-keeper.js';
 import { inTurns, Turns, type Steps } from '../core/turns.js';
 import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
@@ -38,12 +42,15 @@ export interface HistoryParts {
   readonly now: () => number;
 }
 
-/** The history of one process: rows from the counters, in memory and in a store, and what is asked of them. */
+/** The history of one process, or of all that share its store: rows from the counters, in memory and in a store, and what is asked of them. */
 export class History implements HistoryReader, HistorySource {
   private readonly memory: MemoryTiers;
   private readonly store: StoreKeeper | null;
   private readonly collector: Collector;
+  private readonly lastMinute: LastMinute;
+  readonly shared: boolean;
   private collectedMs: number;
+  private part = 0;
   private busy: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -51,7 +58,9 @@ export class History implements HistoryReader, HistorySource {
     private readonly judge: VerdictKeeper | null,
   ) {
     const { store, maxBytes, keepDays, report } = parts;
-    this.memory = new MemoryTiers(maxBytes);
+    this.shared = store?.shared === true;
+    this.memory = new MemoryTiers(maxBytes, this.shared);
+    this.lastMinute = new LastMinute(parts.own);
     const host = { keptMs: (tier: Tier) => keptMs(tier, keepDays), maxBytes };
     this.store = store === null ? null : new StoreKeeper(store, host, report);
     this.collector = new Collector(parts.counters);
@@ -65,9 +74,19 @@ export class History implements HistoryReader, HistorySource {
     void this.judge?.recall(this, this.parts.now());
   }
 
+  /** What pods of a shared store tell each other; null without one, and while it is away. */
+  async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
+    return this.shared ? this.store!.fleet(ask) : null;
+  }
+
+  async pods(): Promise<readonly PodMinute[]> {
+    return (await this.fleet((fleet) => fleet.pods())) ?? [];
+  }
+
   /** Once a minute. Resolves when the store has taken it, or has failed. */
   async tick(): Promise<void> {
     const nowMs = this.parts.now();
+    if (this.shared) return this.tickOfFleet(nowMs);
     const { writing } = await this.alone(async () => {
       const ended = await inTurns(this.ended(nowMs));
       if (this.store === null) return {};
@@ -78,15 +97,39 @@ export class History implements HistoryReader, HistorySource {
     await Promise.all([writing, this.judge?.judge(this, nowMs)]);
   }
 
+  private async tickOfFleet(nowMs: number): Promise<void> {
+    const ended = await this.alone(() => inTurns(this.ended(nowMs)));
+    const windows = ended.filter(({ tier }) => tier === '5m').map(this.rowOf);
+    if (await this.flush(nowMs)) {
+      const minute = this.lastMinute.of(ended, nowMs);
+      await this.fleet((fleet) => fleet.tell(minute, windows.map(withoutDistributions)));
+    }
+    await this.judge?.judge(this, nowMs);
+    await this.fleet(async (fleet) => (await fleet.lead()) && fleet.tidy(nowMs));
+  }
+
+  /** Writes what was counted until now; true when the shared store has all of it. */
+  private async flush(nowMs: number): Promise<boolean> {
+    const writing = await this.alone(async () => {
+      await inTurns(this.take(nowMs));
+      const parts = await inTurns(this.memory.takeFresh());
+      // Handed on before anybody else has a turn: who closes meanwhile loses no part.
+      return { done: this.store!.flush(parts.map((bucket) => ({ ...this.rowOf(bucket), part: (this.part += 1) }))) };
+    });
+    return writing.done;
+  }
+
   /** Writes what runs. */
   async close(deadlineMs: number): Promise<void> {
     const { store, memory } = this;
     if (store === null) return void (await this.busy);
     const last = await this.alone(async () => {
       const ended = await inTurns(this.ended(this.parts.now()));
+      if (this.shared) return inTurns(memory.takeFresh());
       return [...ended, ...(await inTurns(memory.runningBuckets(TIERS.map(({ tier }) => tier))))];
     });
-    await store.close(last.map(this.rowOf), deadlineMs);
+    const rows = last.map(this.rowOf);
+    await store.close(this.shared ? rows.map((row) => ({ ...row, part: (this.part += 1) })) : rows, deadlineMs);
   }
 
   async history(
@@ -121,6 +164,16 @@ export class History implements HistoryReader, HistorySource {
     return [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
   }
 
+  async routes(range: TimeRange): Promise<ReadonlyMap<string, HistoryPoint>> {
+    await this.collect();
+    const windows = new Map<string, RouteWindow>();
+    await this.read(tierFor(range.from, this.parts.now()), range, ({ window }) => {
+      for (const name of window.routeNames) entryOf(windows, name, () => new RouteWindow()).merge(window.window(name)!);
+    });
+    const sorted = [...windows].toSorted(([, a], [, b]) => b.sumMs - a.sumMs);
+    return new Map(sorted.map(([name, window]) => [name, pointOf(range.from, window)]));
+  }
+
   async countsSince(from: number, routes: readonly string[]): Promise<RouteCounts> {
     await this.collect();
     const [whole, named] = [new RouteSums(), new Map<string, RouteSums>()];
@@ -139,13 +192,7 @@ export class History implements HistoryReader, HistorySource {
     const { memory, store } = this;
     const { own } = this.parts;
     const turns = new Turns();
-    for (const { at, window } of await this.alone(() => inTurns(memory.buckets(tier, range)))) {
-      take({ ...own, at, window });
-      await turns.rest();
-    }
-    if (store === null || !withStore) return true;
-    return store.read(tier, range, async ({ data, ...row }) => {
-      if (row.instance === own.instance && memory.has(tier, row.at)) return;
+    const takeRow = async ({ data, ...row }: HistoryRow): Promise<void> => {
       try {
         take({ ...row, window: new EncodedWindow(data) });
       } catch (error) {
@@ -153,6 +200,23 @@ export class History implements HistoryReader, HistorySource {
         if (!(error instanceof RangeError)) throw error;
       }
       await turns.rest();
+    };
+    const isOfFleet = this.shared && withStore;
+    if (isOfFleet && (await this.flush(this.parts.now()))) {
+      const rows: HistoryRow[] = [];
+      if (await store!.read(tier, range, (row) => void rows.push(row))) {
+        for (const row of rows) await takeRow(row);
+        return true;
+      }
+    }
+    for (const { at, window } of await this.alone(() => inTurns(memory.buckets(tier, range)))) {
+      take({ ...own, at, window });
+      await turns.rest();
+    }
+    if (store === null || !withStore) return true;
+    if (isOfFleet) return false;
+    return store.read(tier, range, async (row) => {
+      if (row.instance !== own.instance || !memory.has(tier, row.at)) await takeRow(row);
     });
   }
 

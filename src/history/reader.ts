@@ -1,4 +1,5 @@
 import type { TimeRange } from '../ports/history.js';
+import type { Fleet } from './fleet.js';
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 import type { EncodedWindow } from './rows/window-codec.js';
@@ -6,7 +7,7 @@ import type { EncodedWindow } from './rows/window-codec.js';
 /** This run of this process. */
 export type Identity = Pick<HistoryRow, 'pod' | 'instance' | 'release'>;
 
-/** A bucket of one process. */
+/** A bucket of one process; of a fleet, with `pod` empty. */
 export interface ReadBucket extends Identity {
   readonly at: number;
   readonly window: EncodedWindow;
@@ -16,4 +17,8 @@ export interface ReadBucket extends Identity {
 export interface HistorySource {
   /** Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's. */
   read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore?: boolean): Promise<boolean>;
+  /** Several pods share the store: what is read is all of them. */
+  readonly shared?: boolean;
+  /** What they tell each other; null while the store is away. */
+  fleet?<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null>;
 }

@@ -1,5 +1,5 @@
 import { entryOf } from '../core/entry-of.js';
-import type { HistorySeries, TimeRange } from '../ports/history.js';
+import type { HistoryPoint, HistorySeries, TimeRange } from '../ports/history.js';
 import type { HistorySource } from './reader.js';
 import { bucketOf, TIERS, type Tier, type TierRule } from './rows/tiers.js';
 import { type RouteSums, RouteWindow } from './rows/window.js';
@@ -36,13 +36,13 @@ export async function seriesOf(
     const found = window.window(route);
     if (found !== null) sums.merge(found);
   });
-  const points = [...steps]
-    .toSorted(([a], [b]) => a - b)
-    .map(([at, window]) => {
-      const figures = figuresOf(window);
-      return { at, ...figures, upstreamMs: figures.upstreamMs ?? 0 };
-    });
+  const points = [...steps].toSorted(([a], [b]) => a - b).map(([at, window]) => pointOf(at, window));
   return { stepMs, points };
+}
+
+export function pointOf(at: number, window: RouteWindow): HistoryPoint {
+  const figures = figuresOf(window);
+  return { at, ...figures, upstreamMs: figures.upstreamMs ?? 0 };
 }
 
 /** What is told of requests, wherever it is; the mean of upstreams is null where nothing tells. */

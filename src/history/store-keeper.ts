@@ -2,6 +2,7 @@ import type { TimeRange } from '../ports/history.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { within } from '../core/within.js';
+import type { Fleet } from './fleet.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history-store.js';
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
@@ -34,6 +35,29 @@ export class StoreKeeper {
   write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
     this.wait(finished);
     return (this.busy ??= this.writeNow(running).finally(() => (this.busy = null)));
+  }
+
+  /** Writes parts for a shared store; true when nothing waits any more. */
+  async flush(parts: readonly HistoryRow[]): Promise<boolean> {
+    await this.write(parts, []);
+    // What came while another write was under way has waited.
+    if (this.waiting.length > 0) await this.write([], []);
+    return this.waiting.length === 0;
+  }
+
+  /** What pods tell each other; null where the store is away, which is reported. */
+  async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
+    let answer: { readonly value: T } | null = null;
+    try {
+      const asking = async (): Promise<void> => {
+        const { fleet } = await this.opened();
+        if (fleet !== undefined) answer = { value: await ask(fleet) };
+      };
+      if (!(await within(READ_DEADLINE_MS, asking))) throw new Error(`it did not answer within ${READ_DEADLINE_MS} ms`);
+    } catch (error) {
+      if (!this.closed) this.fail(error);
+    }
+    return (answer as { readonly value: T } | null)?.value ?? null;
   }
 
   /** The last write, of buckets that end before their time. */

@@ -93,6 +93,23 @@ export interface RouteCounts {
   readonly routes: ReadonlyMap<string, Counts>;
 }
 
+/** One pod's last minute, as it stands beside the others. */
+export interface PodMinute {
+  pod: string;
+  instance: string;
+  release: string;
+  /** When it ended, epoch milliseconds. */
+  at: number;
+  requests: number;
+  errors: number;
+  p95Ms: number;
+  /** Shares, 0 to 1: the event loop was busy, the kernel held the process back (above 1 with several CPUs). */
+  loopBusy: number;
+  throttled: number;
+  /** Resident set of the process. */
+  memoryBytes: number;
+}
+
 /** The history of an application; not provided with `history: false`. */
 export abstract class HistoryReader {
   abstract history(range: TimeRange & { stepMs?: number }, options?: { route?: string | null }): Promise<HistorySeries>;
@@ -101,6 +118,12 @@ export abstract class HistoryReader {
   abstract verdicts(): readonly Verdict[];
   /** When each release was first seen in the range, oldest first. */
   abstract releases(range: TimeRange): Promise<readonly { at: number; release: string }[]>;
+  /** Whether several pods share it: then what is read is all of them. */
+  abstract readonly shared: boolean;
+  /** The last minute of every living pod; none where nobody shares the history. */
+  abstract pods(): Promise<readonly PodMinute[]>;
+  /** Counts by route in the range, the busiest first. */
+  abstract routes(range: TimeRange): Promise<ReadonlyMap<string, HistoryPoint>>;
   /** Counts of the whole and of these routes, from this process's memory. A route without calls is missing. */
   abstract countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
 }

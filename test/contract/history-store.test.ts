@@ -1,10 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
-import { afterAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { inOneTurn } from '../../src/core/turns.js';
-import { redisHistory } from '../../src/entries/redis.js';
 import { fileHistory } from '../../src/history/file/file-history.js';
 import type { HistoryStore, OpenHistoryStore } from '../../src/history/history-store.js';
 import type { HistoryRow } from '../../src/history/rows/row.js';
@@ -25,21 +23,12 @@ const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
 
 const root = mkdtempSync(join(tmpdir(), 'perf-history-store-'));
 let made = 0;
-const client = new Redis(inject('redisUrl'), { lazyConnect: true });
 afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
-  client.disconnect();
 });
 
 const stores: Record<string, () => HistoryStore> = {
   file: () => fileHistory({ directory: join(root, `${(made += 1)}`) }),
-  'redis, by a client': () =>
-    redisHistory({ connection: client, prefix: `perf:history-test:${process.pid}:${(made += 1)}` }),
-  'redis, by options': () => {
-    const { hostname, port } = new URL(inject('redisUrl'));
-    const connection = { host: hostname, port: Number(port) };
-    return redisHistory({ connection, prefix: `perf:history-test:${process.pid}:${(made += 1)}` });
-  },
 };
 
 async function read(store: OpenHistoryStore, tier: Tier, from = hour - HOUR_MS, to = hour + HOUR_MS) {

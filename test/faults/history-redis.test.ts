@@ -100,6 +100,22 @@ describe('redisHistory', () => {
     await b.history.close(5_000);
   });
 
+  it('a minute whose answer was lost is sent again, and counts once', async () => {
+    const redis = await startRedis({ own: true });
+    const proxy = await startProxy(redis.port);
+    cleanups.push(() => redis.stop(), proxy.close);
+    const a = new Pod('a', redisHistory({ connection: { host: '127.0.0.1', port: proxy.port } }));
+    const b = new Pod('b', redisHistory({ connection: { host: '127.0.0.1', port: redis.port } }));
+    await a.minute(1);
+    proxy.loseAnswers();
+    await a.minute(10);
+    expect([await a.total(), await b.total()]).toEqual([11, 11]);
+    expect(proxy.connections()).toBeGreaterThan(1);
+    await a.minute(100);
+    expect([await a.total(), await b.total()]).toEqual([111, 111]);
+    for (const pod of [a, b]) await pod.history.close(5_000);
+  });
+
   it('demoted while its name leads elsewhere: what has waited arrives at the new primary', async () => {
     const [old, next] = [await startRedis({ own: true }), await startRedis({ own: true })];
     const proxy = await startProxy(old.port);
@@ -146,7 +162,7 @@ describe('redisHistory', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('is no upstream of the application, keys expire, and one process writes one field', async () => {
+  it('is no upstream of the application, keys expire, and pods add to one bucket', async () => {
     const port = await freePort();
     await redisAt(port);
     const { Redis } = await import('ioredis');
@@ -166,17 +182,14 @@ describe('redisHistory', () => {
     await first.close();
     const keys = (await client.keys('shop:*')).toSorted();
     const lives = await Promise.all(keys.map((key) => client.ttl(key)));
-    const fields = await Promise.all(keys.map((key) => client.hlen(key)));
     client.disconnect();
     expect(points.reduce((sum, { count }) => sum + count, 0)).toBe(8);
     expect(upstream).toEqual([]);
-    expect(keys.map((key) => key.split(':')[1]).filter((tier, index, all) => all.indexOf(tier) === index)).toEqual([
-      '1h',
-      '1m',
-      '5m',
-    ]);
-    expect(Math.min(...lives)).toBeGreaterThan(6 * 3_600);
+    const buckets = keys.filter((key) => /^shop:\{\w\w:\d+\}$/.test(key));
+    const lifeOf = (key: string): number => lives[keys.indexOf(key)]!;
+    expect(new Set(buckets.map((key) => key.slice(6, 8)))).toEqual(new Set(['1h', '1m', '5m']));
+    expect(Math.min(...lives)).toBeGreaterThan(0);
+    expect(Math.min(...buckets.map(lifeOf))).toBeGreaterThan(5 * 3_600);
     expect(Math.max(...lives)).toBeLessThanOrEqual(35 * 86_400 + 2 * 3_600);
-    expect(Math.max(...fields)).toBeLessThanOrEqual(2);
   });
 });

@@ -39,10 +39,17 @@ export class MemoryTiers {
   private readonly tiers = new Map<Tier, TierBuckets>(
     TIERS.map((rule) => [rule.tier, { ...rule, finished: new Map(), running: new Map() }]),
   );
+  /** By minute, what {@link takeFresh} has not taken yet; null where nobody takes it. */
+  private readonly fresh: Map<number, SiteWindow> | null;
   /** No bucket before it is opened again, whatever the clock says. */
   private finishedUntil = 0;
 
-  constructor(private readonly maxBytes: number) {}
+  constructor(
+    private readonly maxBytes: number,
+    keepsFresh = false,
+  ) {
+    this.fresh = keepsFresh ? new Map() : null;
+  }
 
   /** Adds what was counted at about `atMs`. */
   *add(atMs: number, { process, routes }: Collected): Steps<void> {
@@ -50,6 +57,7 @@ export class MemoryTiers {
     if (this.finishedUntil - atMs > WAITED_MS) this.finishedUntil = 0;
     const at = Math.max(atMs, this.finishedUntil);
     const [minute, ...others] = [...this.tiers.values()].map((tier) => runningAt(tier, bucketOf(at, tier.stepMs)));
+    if (this.fresh !== null) others.push(entryOf(this.fresh, bucketOf(at, MINUTE_MS), () => new SiteWindow()));
     for (const window of [minute!, ...others]) window.process.add(process);
     for (const [name, route] of routes) {
       const known = minute!.routes.get(name);
@@ -59,6 +67,15 @@ export class MemoryTiers {
       else known.merge(route);
       yield;
     }
+  }
+
+  /** What was counted since it was last asked, by minute. */
+  *takeFresh(): Steps<Bucket[]> {
+    const fresh = [...(this.fresh ?? [])];
+    this.fresh?.clear();
+    const taken: Bucket[] = [];
+    for (const [at, window] of fresh) taken.push({ tier: '1m', at, data: yield* encodeWindow(window) });
+    return taken;
   }
 
   /** Ends the buckets that are over at `nowMs`, and tells them. */

@@ -18,6 +18,8 @@ export interface HistoryRow {
   readonly release: string;
   /** Written by `encodeWindow()`. */
   readonly data: Uint8Array;
+  /** For a store that adds: `data` is what was counted since the row before, which has the number before. */
+  readonly part?: number;
 }
 
 export function encodeRow({ tier, at, pod, instance, release, data }: HistoryRow): Buffer {

@@ -58,6 +58,17 @@ export class VerdictEngine {
     return [...active, ...this.resolved.toReversed()];
   }
 
+  /** Verdicts that another process has told of the same windows: they stay as they were told. */
+  adopt(told: readonly Verdict[]): void {
+    const known = new Map(told.map((verdict) => [verdict.id, verdict]));
+    for (const one of this.active) {
+      const before = known.get(one.verdict.id);
+      if (before?.state === 'active') one.verdict = before;
+      known.delete(one.verdict.id);
+    }
+    this.resolved = [...known.values()].filter(({ state }) => state === 'resolved').toReversed();
+  }
+
   /** An hour of the past, for the usual of the week. */
   learnHour(at: number, routes: Iterable<readonly [string, RouteSums]>): void {
     for (const [route, sums] of routes) this.profile.add(at, route, sums);

@@ -18,20 +18,24 @@ export class JudgedWindow {
   /** The same by host; with one host there is nothing to compare. */
   readonly pods = new Map<string, PodWindow>();
   readonly releases = new Set<string>();
-  readonly instances = new Set<string>();
 
   /** `at`: when it begins, epoch milliseconds. */
   constructor(readonly at: number) {}
 
-  add({ pod, instance, release, window }: ReadBucket): void {
+  add(bucket: ReadBucket): void {
+    const { pod, release, window } = bucket;
     this.process.add(window.process);
-    this.instances.add(instance);
     if (release !== '') this.releases.add(release);
+    for (const [name, sums] of judgedRoutes(window)) entryOf(this.routes, name, () => new RouteSums()).add(sums);
+    if (pod !== '') this.addPod(bucket);
+  }
+
+  /** What a pod has in the sums. */
+  addPod({ pod, window }: Pick<ReadBucket, 'pod' | 'window'>): void {
     const ofPod = entryOf(this.pods, pod, () => new PodWindow());
     ofPod.process.add(window.process);
     ofPod.longestMs = Math.max(ofPod.longestMs, window.process.observedMs);
-    for (const [name, sums] of judgedRoutes(window))
-      for (const routes of [this.routes, ofPod.routes]) entryOf(routes, name, () => new RouteSums()).add(sums);
+    for (const [name, sums] of judgedRoutes(window)) entryOf(ofPod.routes, name, () => new RouteSums()).add(sums);
   }
 }
 

@@ -1,16 +1,16 @@
 import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
-import type { HistorySource, Identity, ReadBucket } from '../reader.js';
+import type { FleetVerdicts } from '../fleet.js';
+import type { HistorySource, ReadBucket } from '../reader.js';
 import { bucketOf, DAY_MS, HOUR_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { inTurns, Turns } from '../../core/turns.js';
 import { VerdictEngine } from './engine.js';
 import { judgedRoutes, JudgedWindow } from './judged-window.js';
+import { RECENT } from './route-track.js';
+import { EncodedWindow } from '../rows/window-codec.js';
 
 export interface VerdictParts {
-  readonly own: Identity;
-  /** Other processes write to the same store. */
-  readonly shared: boolean;
   readonly usersOf: (route: string) => readonly UserUse[];
   readonly tell: (verdict: Verdict) => void;
   /** Judging has failed; the next window is judged again. */
@@ -23,7 +23,10 @@ const OTHERS_MS = 90_000;
 const JUDGED_MS = 120_000;
 const WEEKS = 5;
 
-/** Gives the engine its windows: first those of the past, in silence, and then each that has ended. */
+/**
+ * Gives the engine its windows: first those of the past, in silence, and then each that has ended. Of a fleet one process does,
+ * the leader; the others show what it has told.
+ */
 export class VerdictKeeper {
   private engine: VerdictEngine;
   /** Windows that begin before it are judged. */
@@ -34,6 +37,11 @@ export class VerdictKeeper {
   private isRecalled = false;
   /** What was told before that: it is judged again then. */
   private readonly told = new Set<string>();
+  /** What the leader of a fleet has told; null where this process judges. */
+  private followed: readonly Verdict[] | null = null;
+  /** Judged, and not kept by the fleet yet. */
+  private untold: Verdict[] = [];
+  private leads = false;
   private busy: Promise<void> | null = null;
 
   constructor(private readonly parts: VerdictParts) {
@@ -41,14 +49,56 @@ export class VerdictKeeper {
   }
 
   get verdicts(): readonly Verdict[] {
-    return this.engine.verdicts;
+    return this.followed ?? this.engine.verdicts;
   }
 
   /** What the store remembers. While it is away, each window that is judged tries again. */
   recall(source: HistorySource, nowMs: number): Promise<void> {
     // What nobody has judged yet is judged here as well: those who wrote it may have ended.
-    this.begunAt = bucketOf(nowMs - (this.parts.shared ? JUDGED_MS : 0), WINDOW_MS);
+    this.begunAt = bucketOf(nowMs - (source.shared === true ? JUDGED_MS : 0), WINDOW_MS);
+    if (source.shared === true) return this.judge(source, nowMs);
     return this.inTurn(() => this.recallUntil(source, this.begunAt));
+  }
+
+  /** Judges what has ended. */
+  judge(source: HistorySource, nowMs: number): Promise<void> {
+    return this.inTurn(async () => {
+      if (source.shared === true) return this.judgeFleet(source, nowMs);
+      for (const verdict of await this.judgeUntil(source, bucketOf(nowMs, WINDOW_MS))) this.tell(verdict);
+    });
+  }
+
+  /** Its verdicts are kept before they are told: whoever leads next tells them no more. */
+  private async judgeFleet(source: HistorySource, nowMs: number): Promise<void> {
+    const known = await source.fleet!(async (fleet) => ({ leads: await fleet.lead(), kept: await fleet.verdicts() }));
+    if (known === null) return;
+    const { leads, kept } = known;
+    if (!leads) return this.follow(kept?.verdicts ?? []);
+    if (!this.leads) await this.takeOver(source, nowMs, kept);
+    const before = this.judgedUntil;
+    this.untold.push(...(await this.judgeUntil(source, bucketOf(nowMs - OTHERS_MS, WINDOW_MS))));
+    if (this.judgedUntil === before && this.untold.length === 0) return;
+    const { judgedUntil, verdicts } = this;
+    const isKept = await source.fleet!((fleet) => fleet.keepVerdicts({ judgedUntil, verdicts }));
+    if (isKept === false) this.leads = false;
+    if (isKept === true) for (const verdict of this.untold.splice(0)) this.tell(verdict);
+  }
+
+  private follow(verdicts: readonly Verdict[]): void {
+    this.leads = false;
+    this.followed = verdicts;
+    this.untold = [];
+  }
+
+  /** What the leader before has judged is recalled in silence; what it has not, is told. */
+  private async takeOver(source: HistorySource, nowMs: number, kept: FleetVerdicts | null): Promise<void> {
+    const latest = bucketOf(nowMs - JUDGED_MS, WINDOW_MS);
+    this.begunAt = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.begunAt));
+    this.judgedUntil = 0;
+    await this.recallUntil(source, this.begunAt);
+    this.engine.adopt(kept?.verdicts ?? []);
+    this.followed = null;
+    this.leads = true;
   }
 
   /** Five weeks of hours, and the last two days in windows. */
@@ -69,42 +119,31 @@ export class VerdictKeeper {
     this.judgedUntil = until;
   }
 
-  /** Judges what has ended. */
-  judge(source: HistorySource, nowMs: number): Promise<void> {
-    return this.inTurn(async () => {
-      const until = bucketOf(nowMs - (this.parts.shared ? OTHERS_MS : 0), WINDOW_MS);
-      // A clock that was far ahead, and was set right: what it judged there is forgotten.
-      if (this.judgedUntil - until > HOUR_MS) {
-        [this.judgedUntil, this.begunAt] = [0, until - WINDOW_MS];
-        await this.recallUntil(source, this.begunAt);
-      }
-      if (until <= this.judgedUntil) return;
-      if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
-      // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
-      const from = Math.max(this.judgedUntil, until - DAY_MS);
-      const { windows, writing } = await windowsOf(source, from, until, this.parts.shared);
-      const turns = new Turns();
-      for (const window of windows) {
-        const changed = await inTurns(this.engine.judge(window), turns);
-        if (this.speaks(window, writing)) changed.forEach(this.tell);
-      }
-      this.judgedUntil = until;
-    });
+  /** Returns what has opened and what was resolved. */
+  private async judgeUntil(source: HistorySource, until: number): Promise<Verdict[]> {
+    // A clock that was far ahead, and was set right: what it judged there is forgotten.
+    if (this.judgedUntil - until > HOUR_MS) {
+      [this.judgedUntil, this.begunAt] = [0, until - WINDOW_MS];
+      await this.recallUntil(source, this.begunAt);
+    }
+    if (until <= this.judgedUntil) return [];
+    if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
+    // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
+    const from = Math.max(this.judgedUntil, until - DAY_MS);
+    const { windows } = await windowsOf(source, from, until, source.shared === true);
+    const turns = new Turns();
+    const changed: Verdict[] = [];
+    for (const window of windows) changed.push(...(await inTurns(this.engine.judge(window), turns)));
+    this.judgedUntil = until;
+    return changed;
   }
 
-  /** Of several processes that come to the same verdict, one tells it: one that still writes, if possible one of the window's. */
-  private speaks({ instances }: JudgedWindow, writing: readonly string[]): boolean {
-    const { instance } = this.parts.own;
-    const [speaker = instance] = [...writing.filter((one) => instances.has(one)), ...writing];
-    return speaker === instance;
-  }
-
-  private readonly tell = (verdict: Verdict): void => {
+  private tell(verdict: Verdict): void {
     const key = `${verdict.id} ${verdict.state}`;
     if (this.told.has(key)) return;
     if (!this.isRecalled) this.told.add(key);
     this.parts.tell(verdict);
-  };
+  }
 
   /** One after the other: what is asked for meanwhile is left to the next minute. */
   private inTurn(work: () => Promise<void>): Promise<void> {
@@ -114,19 +153,15 @@ export class VerdictKeeper {
   }
 }
 
-/**
- * The windows of all processes in the range, oldest first, and which instances write to the window after them, in order.
- * `isComplete`: the store could be read.
- */
+/** The windows of all processes in the range, oldest first. `isComplete`: the store could be read. */
 async function windowsOf(source: HistorySource, from: number, to: number, withStore: boolean) {
   const windows = new Map<number, JudgedWindow>();
-  const writing = new Set<string>();
-  const take = (bucket: ReadBucket): void => {
-    const { at, instance } = bucket;
-    if (at >= to) writing.add(instance);
-    else entryOf(windows, at, () => new JudgedWindow(at)).add(bucket);
-  };
-  const isComplete = await source.read('5m', { from, to: to + WINDOW_MS }, take, withStore);
+  const take = (bucket: ReadBucket): void => entryOf(windows, bucket.at, () => new JudgedWindow(bucket.at)).add(bucket);
+  const isComplete = await source.read('5m', { from, to }, take, withStore);
   const sorted = [...windows.values()].toSorted((a, b) => a.at - b.at);
-  return { windows: sorted, writing: [...writing].toSorted(), isComplete };
+  for (const window of source.shared === true ? sorted.slice(-RECENT) : []) {
+    const rows = await source.fleet!((fleet) => fleet.windows(window.at));
+    for (const { pod, data } of rows ?? []) window.addPod({ pod, window: new EncodedWindow(data) });
+  }
+  return { windows: sorted, isComplete };
 }

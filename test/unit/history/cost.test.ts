@@ -38,7 +38,7 @@ describe('what the history of 50 routes costs', () => {
 
   it('a thousandth of a core: 60 ms of CPU a minute, with a file and verdicts', async () => {
     const from = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * DAY_MS;
-    const judge = new VerdictKeeper({ own, shared: false, usersOf: () => [], tell: () => {}, failed: () => {} });
+    const judge = new VerdictKeeper({ usersOf: () => [], tell: () => {}, failed: () => {} });
     const store = fileHistory({ directory: join(directory, 'minutes') });
     const scripted = new ScriptedHistory(from, { own, store, judge });
     let usedMs = 0;

@@ -47,7 +47,6 @@ class Observer {
   constructor(
     private readonly simulation: Simulation,
     private readonly rows: HistoryRow[],
-    pod: string,
   ) {
     this.source = {
       read: async (tier, { from, to }, take) => {
@@ -57,8 +56,6 @@ class Observer {
       },
     };
     this.keeper = new VerdictKeeper({
-      own: { pod, instance: `${pod}/1`, release: '1.0.0' },
-      shared: true,
       usersOf: simulation.usersOf,
       tell: (verdict) => this.told.push({ at: this.at, verdict }),
       failed: (error) => {
@@ -84,7 +81,7 @@ async function tellOf(
   { happens, pods = ['pod-1'] }: Scenario,
   seed: number,
 ): Promise<{ told: Told[]; from: number; to: number }> {
-  const observer = new Observer(new Simulation(seed, pods), [...usualRows(pods)], pods[0]!);
+  const observer = new Observer(new Simulation(seed, pods), [...usualRows(pods)]);
   const [from, to] = [FROM, FROM + 1.5 * HOUR_MS];
   await observer.recall(from + 120_000);
   for (let at = FROM; at < to + HOUR_MS; at += WINDOW_MS) {
@@ -141,7 +138,7 @@ describe('verdicts of scripted incidents', () => {
 describe('verdicts without an incident', () => {
   const days = LONG ? 14 : 2;
   it(`${days} days with days, nights and a weekend: at most one`, async () => {
-    const observer = new Observer(new Simulation(7), [], 'pod-1');
+    const observer = new Observer(new Simulation(7), []);
     const from = START + (LONG ? 0 : 4 * DAY_MS);
     await observer.recall(from);
     for (let at = from; at < from + days * DAY_MS; at += WINDOW_MS) await observer.window(at, usualWorld);

@@ -8,15 +8,16 @@ import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
+import { sharedStore } from '../../fixtures/shared-history.js';
 
 const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 10 * HOUR_MS;
 
-/** What several pods share, in memory; it can be away. */
-function sharedStore({ shared = true, isAway = (): boolean => false } = {}): HistoryStore {
+/** A store of one process, in memory; it can be away. */
+function ownStore(isAway: () => boolean): HistoryStore {
   const rows = new Map<string, HistoryRow>();
   return {
-    name: 'shared',
-    shared,
+    name: 'own',
+    shared: false,
     open: async () => ({
       write: async (finished, running) => {
         for (const row of [...finished, ...running]) rows.set(`${row.tier} ${row.at} ${row.instance}`, row);
@@ -41,8 +42,6 @@ class Pod extends ScriptedHistory {
     const own = { pod, instance: `${pod}/1/${nowMs}`, release: '1.0.0' };
     const told: Verdict[] = [];
     const judge = new VerdictKeeper({
-      own,
-      shared: store?.shared === true,
       usersOf: () => [],
       tell: (verdict) => told.push(verdict),
       failed: (error) => {
@@ -167,7 +166,7 @@ describe('verdicts of a process', () => {
     ['what becomes slow meanwhile', 20],
   ])('of %s are known when a store comes back that was away at boot', async (_, slowFrom) => {
     let isAway = false;
-    const store = sharedStore({ shared: false, isAway: () => isAway });
+    const store = ownStore(() => isAway);
     const first = new Pod('a', store);
     await first.serve(120, 100);
     await first.serve(20, slowFrom === 0 ? 2_000 : 100);

@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto';
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import { applicationName } from '../../../core/application-package.js';
+import { object, optional, string, value } from '../../../core/option.js';
+import type { HistoryStore } from '../../../history/history-store.js';
+import { clientOf, isClient, isConnection, loadRedis, reconnectInMs } from '../connection.js';
+import { RedisBuckets } from './buckets.js';
+import { RedisFleet } from './fleet.js';
+
+export interface RedisHistoryOptions {
+  /** Options of `ioredis`, or a client of it, also a `Cluster`: a connection of its own is made from either. */
+  connection: RedisOptions | Redis | Cluster;
+  /**
+   * Before every key. Pods with one prefix are one application: another one needs its own.
+   * @default 'perf:history:<name in the application's package.json>', with `-<folder>` behind it below `apps/<folder>/` of a monorepo
+   */
+  prefix?: string;
+}
+
+type Connection = RedisHistoryOptions['connection'];
+
+const isCluster = (connection: Connection): connection is Cluster =>
+  'isCluster' in connection && connection.isCluster;
+
+const shape = object({
+  connection: value<Connection>(
+    'options of ioredis, or a client of it',
+    (given) => isConnection(given) || (typeof given === 'object' && given !== null && isCluster(given as Connection)),
+  ),
+  prefix: optional(string({ what: 'a text that is not empty', test: (prefix) => prefix !== '' })),
+});
+
+/**
+ * Keeps the history of all pods in Redis, added up: its size depends on routes and time, not on pods, restarts or releases.
+ * Once a minute each pod adds what it has counted; keys expire, and nothing is ever scanned.
+ * @throws PERF_ERR_OPTION
+ */
+export function redisHistory(options: RedisHistoryOptions): HistoryStore {
+  const { connection, prefix: given } = shape.read(options, 'redisHistory()');
+  const prefix = given ?? `perf:history:${applicationName() ?? 'application'}`;
+  return {
+    name: 'redis',
+    shared: true,
+    load: async () => {
+      if (!isClient(connection)) await loadRedis(NEEDED_BY);
+    },
+    open: async (host) => {
+      const client = await connected(connection, host.signal);
+      const who = randomBytes(6).toString('base64url');
+      const buckets = new RedisBuckets(client, prefix, host, who);
+      const fleet = new RedisFleet(client, prefix, who, buckets);
+      return {
+        fleet,
+        write: (parts) => buckets.add(parts),
+        read: (tier, range) => buckets.read(tier, range),
+        close: async () => {
+          await fleet.leave();
+          client.disconnect();
+        },
+      };
+    },
+  };
+}
+
+async function connected(connection: Connection, signal: AbortSignal): Promise<Redis> {
+  const client = isCluster(connection)
+    ? (connection.duplicate([], OF_CLUSTER) as unknown as Redis)
+    : await clientOf(connection, OVERRIDES, NEEDED_BY);
+  // What goes wrong is reported by whoever waits for a command.
+  client.on('error', () => {});
+  const giveUp = (): void => client.disconnect();
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    // Nothing of this client stays: the next minute brings another.
+    signal.removeEventListener('abort', giveUp);
+    giveUp();
+    throw error;
+  }
+}
+
+const NEEDED_BY = '`redisHistory()`';
+/** Without a connection, parts wait in the bounded memory of who counts them. */
+const OVERRIDES = {
+  // No greetings: they would stand among the application's calls to this server.
+  protocol: 2,
+  disableClientInfo: true,
+  enableReadyCheck: false,
+  maxRetriesPerRequest: 1,
+  connectTimeout: 5_000,
+  commandTimeout: 5_000,
+  // A connection that owes an answer for longer is half open, and made anew.
+  socketTimeout: 10_000,
+};
+const OF_CLUSTER = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  enableReadyCheck: true,
+  clusterRetryStrategy: reconnectInMs,
+  redisOptions: { connectTimeout: 5_000, commandTimeout: 5_000, socketTimeout: 10_000, disableClientInfo: true },
+};
