@@ -19,8 +19,7 @@ export interface RedisHistoryOptions {
 
 type Connection = RedisHistoryOptions['connection'];
 
-const isCluster = (connection: Connection): connection is Cluster =>
-  'isCluster' in connection && connection.isCluster;
+const isCluster = (connection: Connection): connection is Cluster => 'isCluster' in connection && connection.isCluster;
 
 const shape = object({
   connection: value<Connection>(
