@@ -1,7 +1,7 @@
 export { PerfModule } from './perf.module.js';
 export type { PerfModuleScope } from './perf.module.js';
 export type { PerfModuleOptions } from './perf.options.js';
-export type { PerfHealth } from './perf.health.js';
+export type { PerfHealth, PerfReadiness } from './perf.health.js';
 export type { SinkOption } from './perf.sinks.js';
 export { PerfService } from './perf.service.js';
 export type { SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';

@@ -10,6 +10,13 @@ export interface PerfHealth {
   readonly reasons: readonly string[];
 }
 
+/** Whether the process shall get requests, for a readiness probe. */
+export interface PerfReadiness {
+  readonly ready: boolean;
+  /** Why not, in words; empty when it is ready. */
+  readonly reasons: readonly string[];
+}
+
 /** The window is the last 5 to 10 s: one long block is no state, a loop without rest is. */
 const BUSY = 0.95;
 const LATE_MS = 500;

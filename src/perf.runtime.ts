@@ -21,9 +21,9 @@ import { isFeature, refuseMissingExtensions, tokenOf, type PerfExtension } from 
 import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
 import { observeAdapter, platformOf, startBeforeParsers } from './request/adapter.js';
 import type { Platform } from './request/platform.js';
-import { afterServerClosed, endKeptConnections, whenUnprotected } from './request/shutdown.js';
+import { afterServerClosed, endKeptConnections, onTermination, whenListening } from './request/shutdown.js';
 import { Latency } from './latency/latency.feature.js';
-import { healthOf, type PerfHealth } from './perf.health.js';
+import { healthOf, type PerfHealth, type PerfReadiness } from './perf.health.js';
 import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { warnUnlessStarted } from './perf.start-check.js';
@@ -53,6 +53,8 @@ export class PerfRuntime implements Overview {
   private sinksMayRegister = true;
   private starting: Promise<void> = Promise.resolve();
   private cancelStartCheck: () => void = () => {};
+  private phase: 'starting' | 'serving' | 'leaving' = 'starting';
+  private ignoreTermination: () => void = () => {};
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
@@ -162,7 +164,12 @@ export class PerfRuntime implements Overview {
     this.server = server;
     this.endKeptConnections = () => endKeptConnections(server);
     afterServerClosed(server, () => this.stop());
-    whenUnprotected(server, () => {
+    whenListening(server, (isProtected) => {
+      if (this.stopping !== null) return;
+      if (isProtected) {
+        this.ignoreTermination = onTermination(() => void (this.phase = 'leaving'));
+        return;
+      }
       this.application.logger.warn(
         'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
       );
@@ -178,6 +185,7 @@ export class PerfRuntime implements Overview {
       await this.stop();
       throw error;
     }
+    if (this.phase === 'starting') this.phase = 'serving';
     if (this.options.enabled)
       this.application.logger.log(startLine(this.application, this.options, this.extensions, this.paths));
   }
@@ -188,6 +196,7 @@ export class PerfRuntime implements Overview {
   }
 
   async closing(): Promise<void> {
+    this.phase = 'leaving';
     this.cancelStartCheck();
     this.endKeptConnections();
     for (const feature of this.features) await this.isolated('closing', () => feature.closing?.());
@@ -199,6 +208,8 @@ export class PerfRuntime implements Overview {
   }
 
   private async stopOnce(): Promise<void> {
+    this.phase = 'leaving';
+    this.ignoreTermination();
     this.cancelStartCheck();
     // An application may be closed while it boots: what is only half there could not be closed.
     await this.starting.catch(() => {});
@@ -253,6 +264,12 @@ export class PerfRuntime implements Overview {
 
   health(): PerfHealth {
     return this.healthOf(this.snapshot());
+  }
+
+  ready(): PerfReadiness {
+    const phase = { starting: ['the application is starting'], serving: [], leaving: ['the application is closing'] };
+    const reasons = [...phase[this.phase], ...this.features.flatMap((feature) => feature.unready?.() ?? [])];
+    return { ready: reasons.length === 0, reasons };
   }
 
   reasonsOf(snapshot: PerfSnapshot): readonly string[] {

@@ -12,7 +12,7 @@ import { UserList } from './ports/users.js';
 import { UpstreamCalls } from './ports/upstream-calls.js';
 import type { Verdict } from './core/verdict.js';
 import { PerfApplication } from './request/application.js';
-import type { PerfHealth } from './perf.health.js';
+import type { PerfHealth, PerfReadiness } from './perf.health.js';
 import { PerfRuntime } from './perf.runtime.js';
 
 /** Reads the present figures; {@link note} adds the size of the data that a request works on. */
@@ -37,6 +37,14 @@ export class PerfService {
   /** Whether loop, CPU, memory and deferred work have room left, and preloaded data is not overdue, for a health check. As cheap as {@link snapshot}. */
   health(): PerfHealth {
     return this.runtime.health();
+  }
+
+  /**
+   * Whether this process shall get requests: not while it boots, not from SIGTERM or `app.close()` on, not while preloaded data is
+   * missing or deferred work is full. Cheap: a readiness probe may ask every second.
+   */
+  ready(): PerfReadiness {
+    return this.runtime.ready();
   }
 
   /**

@@ -107,6 +107,12 @@ class CachedDataFeature extends PerfCache implements Feature {
     return this.preloaded.flatMap((method) => method.overdue() ?? []);
   }
 
+  unready(): readonly string[] {
+    return this.preloaded.flatMap((method) =>
+      method.hasLoaded ? [] : `preloaded data is missing: "${method.method}"`,
+    );
+  }
+
   /** Not before: deferred work that drains may still wait for loads. */
   async close(): Promise<void> {
     for (const { standIn, takeAway } of this.placed) {

@@ -91,6 +91,11 @@ export class PreloadedMethod extends MethodCache<null> {
     clearTimeout(this.timer);
   }
 
+  /** It has had a value, which may be a stale one by now. */
+  get hasLoaded(): boolean {
+    return this.wasLoaded || this.held !== undefined;
+  }
+
   /** Of a required one that was to be loaded again and was not, what is wrong; else null. */
   overdue(): string | null {
     const { failures, held, method, options, parts, rules } = this;

@@ -74,6 +74,13 @@ export class DeferFeature implements Feature, RejectedList {
     return { defer: this.engine?.stats() ?? null };
   }
 
+  unready(): readonly string[] {
+    if (this.engine === null) return [];
+    const capacities = [this.engine.capacity, this.engine.capacityOf({ durable: true })];
+    const full = [...new Set(capacities)].filter((capacity) => capacity !== null && capacity.left <= 0);
+    return full.map((capacity) => `deferred work is full: ${capacity!.whyFull}`);
+  }
+
   async idle(): Promise<void> {
     if (this.engine !== null) await this.service.idle();
   }

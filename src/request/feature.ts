@@ -32,6 +32,8 @@ export interface Feature {
   snapshotSteps?(): Steps<Partial<PerfSnapshot>>;
   /** Why the process cannot do its work, in words, where no snapshot shows it. */
   reasons?(): readonly string[];
+  /** Why the process shall get no new requests now, in words. */
+  unready?(): readonly string[];
   /** Resolves when everything so far is done and recorded. */
   idle?(): Promise<void>;
   /** The application begins to close, and may still serve requests. */

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { listenShared } from '../core/shared-listener.js';
 
 /**
  * Runs `work` after the last response, before any `onApplicationShutdown`: there providers end their connections, and Nest has
@@ -15,14 +16,29 @@ export function afterServerClosed(server: Server, work: () => Promise<void>): vo
     });
 }
 
-/** Calls `warn` once the server listens, in a process that SIGTERM would kill on the spot. */
-export function whenUnprotected(server: Server, warn: () => void): void {
+/** Calls `tell` once the server listens: false in a process that SIGTERM would kill on the spot. */
+export function whenListening(server: Server, tell: (isProtected: boolean) => void): void {
   server.once('listening', () => {
     // main.ts may call it right after `await app.listen()`.
-    setImmediate(() => {
-      if (process.listenerCount('SIGTERM') === 0) warn();
-    });
+    setImmediate(() => tell(process.listenerCount('SIGTERM') > 0));
   });
+}
+
+/**
+ * Calls `leave` at the first SIGTERM, before those who close the application. Returns what takes the listener away: one that stays
+ * would keep the process alive when Nest sends the signal again.
+ */
+export function onTermination(leave: () => void): () => void {
+  const ignore = listenShared(
+    process,
+    'SIGTERM',
+    () => {
+      ignore();
+      leave();
+    },
+    'prependListener',
+  );
+  return ignore;
 }
 
 /** Node's `close()` waits for clients that send again and again on a kept connection: the next answer ends it. */
