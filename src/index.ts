@@ -23,6 +23,7 @@ export type { EventLoopOptions, ReplayOptions } from './event-loop/event-loop.op
 export { Experiment, Variant } from './experiments/experiment.decorator.js';
 export { Experiments } from './experiments/experiments.js';
 export type { ExperimentsOptions } from './experiments/experiments.options.js';
+export type { StopOptions } from './experiments/stop/stop-option.js';
 export type { GateAnswer, GateClient } from './experiments/gates/gate-client.js';
 export { staticGates } from './experiments/gates/static-gates.js';
 export type {

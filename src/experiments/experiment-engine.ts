@@ -12,11 +12,13 @@ import type { ResolvedExperiments } from './experiments.options.js';
 import { GateDecisions } from './gate-decisions.js';
 import { type SliceTally, Switchback } from './switchback/switchback.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
-import { RouteTally, type Outcome } from './totals/route-tally.js';
+import { MAX_PAIRS, PairBudget, RouteTally, type Outcome } from './totals/route-tally.js';
+import { GateStops } from './stop/gate-stops.js';
 import { hashOf } from './unit-hash.js';
 
 /** Other than the seeds of gates, so that buckets and variants have nothing to do with each other. */
 const BUCKET_SEED = 0x6275636b;
+const STOP_CHECK_MS = 1_000;
 
 /** Decides variants while requests run, and sums up what became of them when they have ended. One per application. */
 export class ExperimentEngine implements DecidesGates {
@@ -25,7 +27,10 @@ export class ExperimentEngine implements DecidesGates {
   private readonly switchback: Switchback | null;
   private readonly source = randomUUID();
   private readonly tallies: RouteTally[] = [];
+  private readonly budget = new PairBudget();
+  private readonly stops: GateStops | null;
   private opensAtMs = 0;
+  private timer: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly options: ResolvedExperiments,
@@ -35,8 +40,11 @@ export class ExperimentEngine implements DecidesGates {
     units: RequestUnits,
     /** Null when the event loop is not observed: then no request is proven to have blocked it. */
     private readonly holds: RecordHold | null,
+    /** Logs that a gate was stopped. */
+    private readonly warn: (message: string) => void = () => {},
   ) {
-    const { gates, unit, switchback } = options;
+    const { gates, unit, switchback, stop } = options;
+    this.stops = stop === null ? null : new GateStops(stop);
     this.decisions = new GateDecisions(gates, report);
     // Beside what `unit` returns, which the state keeps for records, users and shared answers.
     const own = unit === null ? null : new RequestUnits('experiments.unit', unit, report);
@@ -47,11 +55,30 @@ export class ExperimentEngine implements DecidesGates {
   start(): void {
     this.opensAtMs = this.nowMs() + this.options.prePeriodMs;
     this.switchback?.start();
+    if (this.stops !== null) this.timer = setInterval(() => this.checkStops(), STOP_CHECK_MS).unref();
+  }
+
+  /** Stops every gate that exceeds a limit on a route. Called each second. */
+  checkStops(): void {
+    for (const reason of this.stops?.check(this.tallies) ?? []) this.warn(reason);
+  }
+
+  /** Asks the gate client again, and begins the comparison anew; false: the gate is not stopped. */
+  resume(gate: string): boolean {
+    if (this.stops?.resume(gate) !== true) return false;
+    for (const tally of this.tallies) tally.forget(gate);
+    return true;
+  }
+
+  /** The reason why a gate is answered `off`; null: it is not stopped. */
+  stoppedBecause(gate: string): string | null {
+    return this.stops?.reasonFor(gate) ?? null;
   }
 
   /** Stops the switchback and closes the gate client within the deadline. Reports what goes wrong; never throws. */
   async close(deadlineMs: number): Promise<void> {
     this.switchback?.stop();
+    if (this.timer !== null) clearInterval(this.timer);
     const { gates } = this.options;
     try {
       if (await within(deadlineMs, async () => gates.close?.())) return;
@@ -97,11 +124,12 @@ export class ExperimentEngine implements DecidesGates {
   totals(): ExperimentTotals {
     const gates = new Set(this.tallies.flatMap((tally) => [...tally.gates.keys()]));
     return {
-      version: 2,
+      version: 3,
       sources: [this.source],
       gates: [...gates].sort().map((gate) => ({
         gate,
         treatmentShare: this.decisions.shareOf(gate),
+        splitMoved: this.tallies.map(({ gates }) => gates.get(gate)?.split.moved ?? null).find(Boolean) ?? null,
         routes: this.tallies.flatMap(({ method, pattern, gates }) => {
           const tally = gates.get(gate);
           if (tally === undefined) return [];
@@ -117,7 +145,7 @@ export class ExperimentEngine implements DecidesGates {
 
   /** Whether the gate client decides now. */
   private isDrawn(gate: string): boolean {
-    return this.switchback?.gate !== gate && this.nowMs() >= this.opensAtMs;
+    return this.switchback?.gate !== gate && this.nowMs() >= this.opensAtMs && this.stoppedBecause(gate) === null;
   }
 
   private unitOf(state: RequestState): Unit {
@@ -139,6 +167,10 @@ export class ExperimentEngine implements DecidesGates {
       notes.uncounted.push(gate);
       return false;
     }
+    if (this.stoppedBecause(gate) !== null) {
+      notesOf(state).uncounted.push(gate);
+      return false;
+    }
     const { on, counted } = this.decisions.decide(gate, unit);
     if (!counted) notesOf(state).uncounted.push(gate);
     return on;
@@ -151,14 +183,17 @@ export class ExperimentEngine implements DecidesGates {
     if (notes?.before === true) tally.addBefore(unitHash, outcome);
     for (const [gate, variant] of Object.entries(state.variants!)) {
       if (notes?.uncounted.includes(gate) === true) continue;
-      tally.add(gate, variant === 'on', unitHash, outcome);
+      const share = this.decisions.shareOf(gate);
+      if (tally.add(gate, variant === 'on', unitHash, outcome, share, this.options.stop?.p95 ?? 0)) continue;
+      const cause = `experiments compare at most ${MAX_PAIRS} pairs of gate and route`;
+      this.report.report(cause, `${cause}. Gate \`${gate}\` is not compared on ${tally.method} ${tally.pattern}.`);
     }
   }
 
   private tallyOf(route: Route): RouteTally {
     const known = route.tally as RouteTally | null;
     if (known !== null) return known;
-    const tally = new RouteTally(route.method, route.pattern);
+    const tally = new RouteTally(route.method, route.pattern, this.budget);
     route.tally = tally;
     this.tallies.push(tally);
     return tally;

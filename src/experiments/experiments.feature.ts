@@ -17,8 +17,9 @@ export class ExperimentsFeature implements Feature, ExperimentAnswers {
     private readonly application: PerfApplication,
     holds: RecordHold | null,
   ) {
-    const { nowMs, report, requests, units } = application;
-    this.engine = options === null ? null : new ExperimentEngine(options, nowMs, report, units, holds);
+    const { logger, nowMs, report, requests, units } = application;
+    const warn = (message: string): void => logger.warn(message);
+    this.engine = options === null ? null : new ExperimentEngine(options, nowMs, report, units, holds, warn);
     this.service = new Experiments(this.engine, requests, report);
   }
 

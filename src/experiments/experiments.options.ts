@@ -3,11 +3,12 @@ import type { PerfRequest } from '../core/perf-request.js';
 import type { Unit } from '../core/record.js';
 import type { TellUnit } from '../request/request-unit.js';
 import { number, object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
+import { stopOption, type StopOptions } from './stop/stop-option.js';
 import type { GateClient } from './gates/gate-client.js';
 
 /** Experiments: which gates, for whom, and how a process compares itself. */
 export interface ExperimentsOptions {
-  /** Who decides: `statsigGates(client)`, `staticGates({ … })`, or your own {@link GateClient}. */
+  /** Who decides: `staticGates({ … })`, `statsigGates(client)`, `openFeatureGates(client)`, or your own {@link GateClient}. */
   gates: GateClient;
   /**
    * Who a request is for: what the gates are randomised by. Called at the first check in a request.
@@ -26,6 +27,12 @@ export interface ExperimentsOptions {
    * @default 0
    */
   prePeriodMs?: number;
+  /**
+   * Limits beyond which a gate is answered `off` by itself, once the anytime-valid interval lies beyond one on a route. Logged once with
+   * the reason; `experiments.resume(gate)` takes it back. A switchback's gate is not stopped.
+   * @default none
+   */
+  stop?: StopOptions;
 }
 
 const gateClient = value<GateClient>('a gate client: an object with a `check()` method', (given) => {
@@ -53,6 +60,7 @@ const shape = object({
   unit: optional(value<TellUnit>('a function', (given) => typeof given === 'function')),
   switchback: optional(switchback),
   prePeriodMs: number({ default: 0, unit: 'a number of milliseconds', min: 0 }),
+  stop: optional(stopOption),
 });
 
 export type ResolvedExperiments = Resolved<typeof shape>;
@@ -63,7 +71,12 @@ export const experimentsOption: Option<ResolvedExperiments | null> = {
   read(given, path) {
     if (given === undefined || given === false) return null;
     if (typeof given !== 'object' || given === null) {
-      throw optionError(path, this.expected, given, 'Gates come from `staticGates({ … })` or `statsigGates(client)`.');
+      throw optionError(
+        path,
+        this.expected,
+        given,
+        'Gates come from `staticGates({ … })`, `statsigGates(client)` or `openFeatureGates(client)`.',
+      );
     }
     return shape.read(given, path);
   },

@@ -45,8 +45,20 @@ export class Experiments {
    * `reportOf()`. Takes milliseconds: not for a request's path.
    */
   report(gate: string, options: ReportOptions = {}): ExperimentReport {
-    if (this.engine !== null) return reportOf(this.engine.totals(), gate, options);
+    if (this.engine !== null) {
+      const report = reportOf(this.engine.totals(), gate, options);
+      const reason = this.engine.stoppedBecause(gate);
+      return reason === null ? report : { ...report, caveats: [`The gate is stopped: ${reason}.`, ...report.caveats] };
+    }
     const { route = null, metric = 'latency' } = options;
     return unanswered({ gate, route, metric }, 'the feature `experiments` is off');
+  }
+
+  /**
+   * Takes back a stop by `experiments.stop`: the gate client decides again, and the gate's comparison begins anew. Never throws.
+   * @returns false when the gate was not stopped
+   */
+  resume(gate: string): boolean {
+    return this.engine?.resume(gate) ?? false;
   }
 }

@@ -186,7 +186,7 @@ describe.each(adapters)('experiments on %s', (adapter) => {
     await close();
     expect(latency.comparison).toMatchObject({ treatment: { units: 5, count: 15 }, control: { units: 5, count: 15 } });
     expect(latency.text).toMatch(
-      /^even on GET \/decorated\/:id: latency -?\d+\.\d+ % \(95 % CI .* … .*\), p .*, 5 \/ 5 units, MDE .*; errors unchanged; sample ratio ok; .* over all routes$/,
+      /^even on GET \/decorated\/:id: latency [-+]?\d+\.\d+ % \(95 % CI .* … .*\), p .*, 5 \/ 5 units, MDE .*; errors unchanged; sample ratio ok; .* over all routes$/,
     );
     expect(latency.caveats.join('\n')).toContain('Too few units: 5 on, 5 off');
     expect(errors.comparison).toMatchObject({ treatment: { units: 3, count: 6, mean: 1 }, control: { mean: 1 } });

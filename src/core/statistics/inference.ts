@@ -129,6 +129,31 @@ export function anytimeValid(lift: Lift, units: number, alpha: number): Inferenc
   return { ...bounded(lift, critical, isCertain), pValue: anytime(twoSided(lift)) };
 }
 
+/** Rows of units in each arm below which the asymptotic bound stops nothing. */
+const LEAST_ROWS_TO_EXCEED = 50;
+
+/**
+ * Whether the treatment's mean is above factor × control's + margin, by the anytime-valid bound of the difference: also where the
+ * control's mean is 0, which has no relative difference.
+ */
+export function exceeds(
+  controlArm: Arm,
+  treatmentArm: Arm,
+  { factor, margin, alpha }: { factor: number; margin: number; alpha: number },
+): boolean {
+  if (Math.min(controlArm.length, treatmentArm.length) < LEAST_ROWS_TO_EXCEED) return false;
+  const plain = estimateOf(ratioMean(controlArm));
+  const control = { ...plain, variance: plain.variance * factor * factor };
+  const treatment = estimateOf(ratioMean(treatmentArm));
+  const lift = {
+    delta: treatment.mean - factor * control.mean - margin,
+    standardError: Math.sqrt(control.variance + treatment.variance),
+    degrees: welchDegrees(control, treatment),
+    leastPValue: leastPValue(control.units, treatment.units),
+  };
+  return lift.delta > 0 && anytimeValid(lift, control.units + treatment.units, alpha).ci[0] > 0;
+}
+
 /** Two rates and whether they differ: for rates that may be 0, where a relative difference has no meaning. */
 export interface AbsoluteDifference {
   control: number;

@@ -18,6 +18,8 @@ export interface ObservedGate {
   /** Units that had both variants, estimated. */
   unitsInBoth: UnitCount;
   treatmentShare: number | null;
+  /** The share of `on` before and after it was changed; null: it was not. */
+  splitMoved: readonly [number, number] | null;
 }
 
 /** Null when the gate was never checked on these routes. */
@@ -35,6 +37,7 @@ export function observedGate(totals: ExperimentTotals, gate: string, route: stri
     off: { units: offUnits, totals: off },
     unitsInBoth: inBoth(onUnits, offUnits, either),
     treatmentShare: found.treatmentShare,
+    splitMoved: found.splitMoved,
   };
 }
 
@@ -43,6 +46,16 @@ const inBoth = (on: UnitCount, off: UnitCount, either: UnitCount): UnitCount => 
   units: Math.max(0, on.units + off.units - either.units),
   variance: on.variance + off.variance + either.variance,
 });
+
+/** A share of units in both variants that is more than clients changing their id. */
+const MIXED_UNITS = 0.01;
+/** Standard deviations that an estimated number of units must be from 0. */
+const SURE_DEVIATIONS = 3;
+
+/** The gate's share changed, or the unit is not what the gate is randomised by. */
+export function areUnitsMixed({ on, off, unitsInBoth: { units, variance } }: ObservedGate): boolean {
+  return units > Math.max(MIXED_UNITS * (on.units.units + off.units.units), SURE_DEVIATIONS * Math.sqrt(variance));
+}
 
 /** More units of a variant than its bitmap can tell. */
 export const isUncountable = ({ on, off }: ObservedGate): boolean =>
@@ -59,6 +72,8 @@ interface Columns {
   /** What of both is warm-up, and what was before the gates opened. */
   readonly warmUp?: readonly [count: Cell, sum: Cell];
   readonly before?: readonly [count: Cell, sum: Cell];
+  /** Both without the warm-up, weighted by the split at the time. */
+  readonly even: readonly [count: Cell, sum: Cell];
 }
 
 /** Which cells a metric is made of. */
@@ -68,22 +83,33 @@ export const COLUMNS: Readonly<Record<RequestMetric, Columns>> = {
     sum: 'succeededMs',
     warmUp: ['warmUpSucceeded', 'warmUpSucceededMs'],
     before: ['beforeSucceeded', 'beforeSucceededMs'],
+    even: ['evenSucceeded', 'evenSucceededMs'],
   },
-  errors: { count: 'completed', sum: 'errors' },
-  blocked: { count: 'completed', sum: 'blockedMs', warmUp: ['warmUpCompleted', 'warmUpBlockedMs'] },
+  errors: { count: 'completed', sum: 'errors', even: ['evenCompleted', 'evenErrors'] },
+  blocked: {
+    count: 'completed',
+    sum: 'blockedMs',
+    warmUp: ['warmUpCompleted', 'warmUpBlockedMs'],
+    even: ['evenCompleted', 'evenBlockedMs'],
+  },
 };
 
+/** All requests, those after the warm-up, or those within periods of one split. */
+export type Part = 'all' | 'warm' | 'even';
+
 /** The buckets of a variant as rows of one metric. Buckets without an observation say nothing about the spread. */
-export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: 'all' | 'warm' = 'all'): Arm {
-  const { count, sum, warmUp, before } = COLUMNS[metric];
+export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: Part = 'all'): Arm {
+  const columns = COLUMNS[metric];
+  const { before } = columns;
+  const [count, sum] = part === 'even' ? columns.even : [columns.count, columns.sum];
+  const warmUp = part === 'warm' ? columns.warmUp : undefined;
   return totals.buckets
     .map((row) => {
       const value = (cell: Cell | undefined): number => (cell === undefined ? 0 : row[COLUMN[cell] + 1]!);
-      const isCut = part === 'warm';
       return {
-        count: value(count) - (isCut ? value(warmUp?.[0]) : 0),
+        count: value(count) - value(warmUp?.[0]),
         // What is left of a difference of sums is rounding where nothing is.
-        sum: Math.max(0, value(sum) - (isCut ? value(warmUp?.[1]) : 0)),
+        sum: Math.max(0, value(sum) - value(warmUp?.[1])),
         beforeCount: value(before?.[0]),
         beforeSum: value(before?.[1]),
       };

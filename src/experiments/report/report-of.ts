@@ -2,7 +2,16 @@ import { absoluteDifference } from '../../core/statistics/inference.js';
 import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
-import { armOf, COLUMNS, isUncountable, matches, observedGate, type ObservedGate } from './observed-gate.js';
+import {
+  areUnitsMixed,
+  armOf,
+  COLUMNS,
+  isUncountable,
+  matches,
+  observedGate,
+  type ObservedGate,
+  type Part,
+} from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
 import { ALPHA, answers, caveatsOf, FEW_UNITS, percent, pValue, titleOf, unanswered } from './wording.js';
 
@@ -46,21 +55,23 @@ function unitReport(
 ): ExperimentReport {
   const { metric } = subject;
   // A gate that is on for all or none has no split to check, and no control.
-  const hasSplit = share !== null && share > 0 && share < 1 && !isUncountable(observed);
+  const isMoved = observed.splitMoved !== null || areUnitsMixed(observed);
+  const hasSplit = share !== null && share > 0 && share < 1 && observed.splitMoved === null && !isUncountable(observed);
   const treatmentShare = hasSplit ? share : null;
   const plan = { alpha: ALPHA, sequential: false, treatmentShare };
-  const compare = (part: 'all' | 'warm'): Comparison & { rows: number } => {
+  const compare = (part: Part): Comparison & { rows: number } => {
     const [off, on] = [armOf(observed.off, metric, part), armOf(observed.on, metric, part)];
     const compared = compareArms(off, on, plan, observed.off.units, observed.on.units);
     return { ...compared, rows: Math.min(off.length, on.length) };
   };
   const { rows, ...all } = compare('all');
-  const { rows: warmRows, ...warm } = compare('warm');
+  const { rows: warmRows, ...warm } = compare(isMoved ? 'even' : 'warm');
   // Where next to nothing but warm-up was seen there is nothing better to compare.
-  const isWarm = warmRows >= LEAST_WARM_ROWS && COLUMNS[metric].warmUp !== undefined;
+  const isWarm = warmRows >= LEAST_WARM_ROWS && (isMoved || COLUMNS[metric].warmUp !== undefined);
   const { control, treatment } = all;
   const comparison = rows < 2 ? null : { ...(isWarm ? warm : all), control, treatment };
-  const errors = absoluteDifference(armOf(observed.off, 'errors'), armOf(observed.on, 'errors'));
+  const part = isWarm && isMoved ? 'even' : 'all';
+  const errors = absoluteDifference(armOf(observed.off, 'errors', part), armOf(observed.on, 'errors', part));
   const { sources } = totals;
   const caveats = caveatsOf({ observed, comparison, errors, metric, sources, treatmentShare, isWarm });
   if (comparison === null) {

@@ -2,18 +2,19 @@ import type { Comparison } from '../statistics/compare-variants.js';
 import type { AbsoluteDifference } from '../../core/statistics/inference.js';
 import { MAX_WARM_UP_REQUESTS, WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import type { ExperimentMetric, ExperimentReport, RequestMetric } from './experiment-report.js';
-import { isUncountable, type ObservedGate, totalOf } from './observed-gate.js';
+import { areUnitsMixed, isUncountable, type ObservedGate, totalOf } from './observed-gate.js';
 
 /** Error probability of every interval and test in a report. */
 export const ALPHA = 0.05;
 
-/** A relative change with its sign: `-4.9 %`. */
+/** A relative change with its sign: `-4.9 %`, `+4.9 %`. */
 export const percent = (share: number): string => `${signed(share * 100)} %`;
 
 /** Enough digits to see a small effect, no more. */
 function signed(value: number): string {
   const digits = Math.abs(value) < 0.095 && value !== 0 ? 2 : 1;
-  return (Number(value.toFixed(digits)) + 0).toFixed(digits);
+  const rounded = Number(value.toFixed(digits)) + 0;
+  return `${rounded > 0 ? '+' : ''}${rounded.toFixed(digits)}`;
 }
 
 /** A share without a sign: `0.4 %`. */
@@ -76,10 +77,6 @@ export const titleOf = ({ gate, route }: { gate: string; route: string | null })
 
 /** Below this many units an arm the t test leans on its assumptions, and one odd unit decides. */
 export const FEW_UNITS = 30;
-/** A share of units in both arms that is more than clients changing their id. */
-const MIXED_UNITS = 0.01;
-/** So many standard deviations an estimated number of units is from 0 before it is one. */
-const SURE_DEVIATIONS = 3;
 /** A relative difference of abandoned requests that would bend the latency of those that were not. */
 const ABORT_EXCESS = 0.002;
 
@@ -116,15 +113,20 @@ export function caveatsOf(findings: Findings): string[] {
     caveats.push(
       'Too many units to count: above about 780,000 a variant their number is a guess, so the sample ratio was not checked.',
     );
+  } else if (observed.splitMoved !== null) {
+    const [from, to] = observed.splitMoved;
+    caveats.push(
+      `The split changed while the gate was compared: ${rate(from)} of the units were on, then ${rate(to)}. The difference is taken within periods, and the sample ratio was not checked.`,
+    );
   } else if (treatmentShare === null) {
     caveats.push(
       'The share of units that should be on is unknown, so the sample ratio was not checked: pass `treatmentShare`.',
     );
   }
-  const { units: inBoth, variance } = observed.unitsInBoth;
-  if (inBoth > Math.max(MIXED_UNITS * (on + off), SURE_DEVIATIONS * Math.sqrt(variance))) {
+  if (areUnitsMixed(observed)) {
+    const inBoth = Math.round(observed.unitsInBoth.units);
     caveats.push(
-      `About ${Math.round(inBoth)} units had both variants: the gate's share changed, or the unit is not what the gate is randomised by.`,
+      `About ${inBoth} units had both variants: the gate's share changed, or the unit is not what the gate is randomised by.`,
     );
   }
   if (new Set(sources).size < sources.length) {

@@ -17,6 +17,8 @@ export interface GateTotals {
   gate: string;
   /** The share of units that should be on, when the gate client knows. */
   treatmentShare: number | null;
+  /** The share of `on` before and after it was changed while the gate was compared; null: it was not. */
+  splitMoved: readonly [from: number, to: number] | null;
   routes: readonly RouteTotals[];
 }
 
@@ -45,7 +47,7 @@ export interface SliceTotals {
 /** What a process knows of its experiments: plain JSON, so that pods can be combined with `mergeTotals()`. */
 export interface ExperimentTotals {
   /** Of this format. */
-  version: 2;
+  version: 3;
   /** One random name per process; a name that stands twice was counted twice. */
   sources: readonly string[];
   gates: readonly GateTotals[];

@@ -11,7 +11,7 @@ import { UnitBitmap } from './unit-bitmap.js';
 export function mergeTotals(...totals: readonly ExperimentTotals[]): ExperimentTotals {
   totals.forEach((one, index) => totalsCheck(one, `totals[${index}]`));
   return {
-    version: 2,
+    version: 3,
     sources: totals.flatMap(({ sources }) => sources).sort(),
     gates: mergedBy(
       totals.flatMap(({ gates }) => gates),
@@ -43,8 +43,12 @@ const joinGates = (a: GateTotals, b: GateTotals): GateTotals => ({
   gate: a.gate,
   // Pods that disagree are in the middle of a rollout: then no single share is the expected one.
   treatmentShare: a.treatmentShare === b.treatmentShare ? a.treatmentShare : null,
+  splitMoved: a.splitMoved ?? b.splitMoved ?? sharesApart(a.treatmentShare, b.treatmentShare),
   routes: [...a.routes, ...b.routes],
 });
+
+const sharesApart = (a: number | null, b: number | null): [number, number] | null =>
+  a === null || b === null || a === b ? null : [a, b];
 
 const mergeRoutes = (a: RouteTotals, b: RouteTotals): RouteTotals => ({
   method: a.method,
@@ -107,6 +111,10 @@ const isSum = (value: unknown): boolean => typeof value === 'number' && Number.i
 const text = must('a text', (value) => typeof value === 'string');
 const sum = must('a number of 0 or more', isSum);
 const sumOrNull = must('a number of 0 or more, or null', (value) => value === null || isSum(value));
+const sharesOrNull = must(
+  'two shares, or null',
+  (value) => value === null || (Array.isArray(value) && value.length === 2 && value.every(isSum)),
+);
 const bitmap = must(BITMAP, (value) => typeof value === 'string' && UnitBitmap.parse(value) !== null);
 const bucket = must(
   `a bucket below ${BUCKETS} and its ${CELLS.length} sums`,
@@ -130,12 +138,13 @@ const ofRoute = { method: text, route: text };
 
 /** Totals come over the network: what is none, or of another version, must not become a wrong answer. */
 const totalsCheck = fields({
-  version: must('2', (value) => value === 2, 'Let all pods run one version of nestjs-perf.'),
+  version: must('3', (value) => value === 3, 'Let all pods run one version of nestjs-perf.'),
   sources: listOf(text),
   gates: listOf(
     fields({
       gate: text,
       treatmentShare: sumOrNull,
+      splitMoved: sharesOrNull,
       routes: listOf(fields({ ...ofRoute, on: variant, off: variant })),
     }),
   ),

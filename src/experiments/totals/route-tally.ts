@@ -1,6 +1,12 @@
 import { entryOf } from '../../core/entry-of.js';
+import type { Row } from '../../core/statistics/ratio-mean.js';
+import { RunningP95 } from './running-p95.js';
+import { GateSplit } from './gate-split.js';
 import type { VariantTotals } from './experiment-totals.js';
 import { UnitBitmap } from './unit-bitmap.js';
+
+/** Pairs of gate and route in a process, which bounds experiments to 10 MiB. */
+export const MAX_PAIRS = 100;
 
 /** Buckets a variant's units are hashed into. Far more than the degrees of freedom that a t test can use. */
 export const BUCKETS = 256;
@@ -20,6 +26,14 @@ export const CELLS = [
   'warmUpSucceededMs',
   'warmUpCompleted',
   'warmUpBlockedMs',
+  // Without the warm-up, weighted by the split at the time: both variants then weigh the same in every period.
+  'evenSucceeded',
+  'evenSucceededMs',
+  'evenCompleted',
+  'evenErrors',
+  'evenBlockedMs',
+  // Slower than the p95 of `off`; for `on`, than that with the allowance of `experiments.stop.p95`.
+  'evenSlow',
 ] as const;
 export type Cell = (typeof CELLS)[number];
 
@@ -59,15 +73,59 @@ export const MAX_WARM_UP_REQUESTS = 1_000;
 
 const STRIDE = CELLS.length;
 
+/** How many pairs of gate and route are told apart in a process: 104 KiB each. */
+export class PairBudget {
+  private left = MAX_PAIRS;
+
+  /** False when all are taken. */
+  take(): boolean {
+    return (this.left -= 1) >= 0;
+  }
+
+  giveBack(): void {
+    this.left += 1;
+  }
+}
+
+/** Both variants of one gate on one route. */
+export class GateTally {
+  readonly on = new VariantTally();
+  readonly off = new VariantTally();
+  readonly split = new GateSplit();
+  readonly p95Ms = { on: new RunningP95(), off: new RunningP95() };
+  private readonly warmUp = new WarmUp();
+
+  /** `slowerBy`: the allowance of the p95, 0.2 for 20 %. `share` is null where the gate client does not know it. */
+  add(
+    isOn: boolean,
+    unitHash: number,
+    outcome: Outcome,
+    before: PrePeriod | null,
+    share: number | null,
+    slowerBy: number,
+  ): void {
+    const variant = isOn ? this.on : this.off;
+    const isWarmUp = !outcome.aborted && this.warmUp.takes(isOn);
+    const weight = this.split.weightOf(isOn, share);
+    const isNewUnit = variant.add(unitHash, outcome, before, isWarmUp);
+    this.split.add(isOn, isNewUnit, share);
+    if (isWarmUp || outcome.aborted) return;
+    const isSlow = outcome.succeeded && this.p95Ms.off.isExceeded(outcome.durationMs, isOn ? slowerBy : 0);
+    variant.addEven(unitHash, outcome, weight, isSlow);
+    if (outcome.succeeded) this.p95Ms[isOn ? 'on' : 'off'].add(outcome.durationMs);
+  }
+}
+
 export class RouteTally {
   succeeded = 0;
   succeededMs = 0;
-  readonly gates = new Map<string, { on: VariantTally; off: VariantTally; warmUp: WarmUp }>();
+  readonly gates = new Map<string, GateTally>();
   private before: PrePeriod | null = null;
 
   constructor(
     readonly method: string,
     readonly pattern: string,
+    private readonly budget = new PairBudget(),
   ) {}
 
   /** Every request of the route, gated or not. */
@@ -79,17 +137,28 @@ export class RouteTally {
 
   /** A request before the gates opened. */
   addBefore(unitHash: number, outcome: Outcome): void {
-    if (outcome.succeeded) (this.before ??= new PrePeriod()).add(unitHash, outcome.durationMs);
+    if (!outcome.succeeded) return;
+    if (this.before === null && this.budget.take()) this.before = new PrePeriod();
+    this.before?.add(unitHash, outcome.durationMs);
   }
 
-  add(gate: string, on: boolean, unitHash: number, outcome: Outcome): void {
-    const tallies = entryOf(this.gates, gate, () => ({
-      on: new VariantTally(),
-      off: new VariantTally(),
-      warmUp: new WarmUp(),
-    }));
-    const isWarmUp = !outcome.aborted && tallies.warmUp.takes(on);
-    (on ? tallies.on : tallies.off).add(unitHash, outcome, this.before, isWarmUp);
+  /** False: the process has as many pairs of gate and route as it may. */
+  add(
+    gate: string,
+    isOn: boolean,
+    unitHash: number,
+    outcome: Outcome,
+    share: number | null = null,
+    slowerBy = 0,
+  ): boolean {
+    if (!this.gates.has(gate) && !this.budget.take()) return false;
+    entryOf(this.gates, gate, () => new GateTally()).add(isOn, unitHash, outcome, this.before, share, slowerBy);
+    return true;
+  }
+
+  /** The gate begins anew. */
+  forget(gate: string): void {
+    if (this.gates.delete(gate)) this.budget.giveBack();
   }
 }
 
@@ -111,23 +180,53 @@ class WarmUp {
   }
 }
 
-/** One variant of one gate on one route: sums per bucket of units, and the units counted. 40 KiB, whatever comes. */
+/** One variant of one gate on one route: sums per bucket of units, and the units counted. 52 KiB, whatever comes. */
 class VariantTally {
   private readonly cells = new Float64Array(BUCKETS * STRIDE);
   private readonly units = UnitBitmap.empty();
 
-  /** `unitHash` has 32 bits. The unit's pre-period is added with its first request. */
-  add(unitHash: number, outcome: Outcome, before: PrePeriod | null, isWarmUp: boolean): void {
+  /** `unitHash` has 32 bits. The unit's pre-period is added with its first request. Returns whether the unit is new. */
+  add(unitHash: number, outcome: Outcome, before: PrePeriod | null, isWarmUp: boolean): boolean {
     const at = (unitHash % BUCKETS) * STRIDE;
-    if (this.units.add(unitHash) && before !== null) before.addTo(this.cells, at, unitHash);
+    const isNewUnit = this.units.add(unitHash);
+    if (isNewUnit) before?.addTo(this.cells, at, unitHash);
     addOutcome(this.cells, at, outcome);
-    if (!isWarmUp) return;
-    const increase = (cell: Cell, by: number): void => void (this.cells[at + COLUMN[cell]]! += by);
-    increase('warmUpCompleted', 1);
-    increase('warmUpBlockedMs', outcome.blockedMs);
+    if (!isWarmUp) return isNewUnit;
+    const { cells } = this;
+    cells[at + COLUMN.warmUpCompleted]! += 1;
+    cells[at + COLUMN.warmUpBlockedMs]! += outcome.blockedMs;
+    if (outcome.succeeded) {
+      cells[at + COLUMN.warmUpSucceeded]! += 1;
+      cells[at + COLUMN.warmUpSucceededMs]! += outcome.durationMs;
+    }
+    return isNewUnit;
+  }
+
+  addEven(unitHash: number, outcome: Outcome, weight: number, isSlow: boolean): void {
+    const at = (unitHash % BUCKETS) * STRIDE;
+    const { cells } = this;
+    cells[at + COLUMN.evenCompleted]! += weight;
+    cells[at + COLUMN.evenBlockedMs]! += weight * outcome.blockedMs;
+    if (outcome.failed) cells[at + COLUMN.evenErrors]! += weight;
     if (!outcome.succeeded) return;
-    increase('warmUpSucceeded', 1);
-    increase('warmUpSucceededMs', outcome.durationMs);
+    cells[at + COLUMN.evenSucceeded]! += weight;
+    cells[at + COLUMN.evenSucceededMs]! += weight * outcome.durationMs;
+    if (isSlow) cells[at + COLUMN.evenSlow]! += weight;
+  }
+
+  /** Buckets of units with their sums of two cells. */
+  rows(count: Cell, sum: Cell): Row[] {
+    const rows: Row[] = [];
+    for (let at = 0; at < this.cells.length; at += STRIDE) {
+      const row = {
+        count: this.cells[at + COLUMN[count]]!,
+        sum: this.cells[at + COLUMN[sum]]!,
+        beforeCount: 0,
+        beforeSum: 0,
+      };
+      if (row.count > 0) rows.push(row);
+    }
+    return rows;
   }
 
   totals(): VariantTotals {

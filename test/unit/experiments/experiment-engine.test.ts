@@ -48,8 +48,21 @@ describe('the engine of experiments', () => {
     }
     expect(engine.totals().gates).toHaveLength(100);
     expect(warnings[0]).toBe(
-      'gate `gate-100`: more than 100 gates; later ones are not compared. Its requests are left out of the comparison.',
+      'gate `gate-100`: more than 100 gates; later ones are not compared. Such requests run as "off" and are not compared.',
     );
+  });
+
+  it('compares at most 100 pairs of gate and route, says so', () => {
+    const { engine, warnings } = engineWith();
+    for (let i = 0; i < 150; i++) {
+      const state = request();
+      engine.isOn(state, 'gate');
+      end(engine, state, routeOf(`/route-${i}`));
+    }
+    expect(engine.totals().gates[0]!.routes).toHaveLength(100);
+    expect(warnings).toEqual([
+      'experiments compare at most 100 pairs of gate and route. Gate `gate` is not compared on GET /route-100.',
+    ]);
   });
 
   it('never throws for a user that cannot be asked, and takes an answer with a problem for none', () => {
@@ -65,7 +78,7 @@ describe('the engine of experiments', () => {
     expect(state.unit).toEqual({ userId: state.id });
     expect(warnings).toEqual([
       "unit() threw: no session. Such requests have no unit; experiments take the request's id instead.",
-      'gate `a`: stale rules. Its requests are left out of the comparison.',
+      'gate `a`: stale rules. Such requests run as "off" and are not compared.',
     ]);
   });
 
@@ -109,7 +122,7 @@ describe('the engine of experiments', () => {
     expect(engine.isOn(request(), 'a')).toBe(false);
     await engine.close(100);
     expect(warnings).toEqual([
-      'gate `a`: the client answered without `on`. Its requests are left out of the comparison.',
+      'gate `a`: the client answered without `on`. Such requests run as "off" and are not compared.',
       'The gate client failed to close: no close',
     ]);
   });

@@ -17,10 +17,12 @@ describe('`experiments`', () => {
       unit: null,
       switchback: null,
       prePeriodMs: 0,
+      stop: null,
     });
     const all = { gates, unit, switchback: { gate: 'faster', washoutMs: 0 }, prePeriodMs: 60_000 };
     expect(resolveOptions({ experiments: all }).experiments).toEqual({
       ...all,
+      stop: null,
       switchback: { gate: 'faster', sliceMs: 60_000, washoutMs: 0 },
     });
   });
@@ -49,7 +51,7 @@ describe('`experiments`', () => {
 
   it('is not `true`, because gates come from somewhere', () => {
     expect(() => resolveOptions({ experiments: true as never })).toThrow(
-      'PERF_ERR_OPTION: `experiments` must be `false` or an object with `gates`, got `true` (boolean). Gates come from `staticGates({ … })` or `statsigGates(client)`.',
+      'PERF_ERR_OPTION: `experiments` must be `false` or an object with `gates`, got `true` (boolean). Gates come from `staticGates({ … })`, `statsigGates(client)` or `openFeatureGates(client)`.',
     );
   });
 });

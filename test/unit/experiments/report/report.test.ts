@@ -75,7 +75,7 @@ describe('the report', () => {
     const { text, caveats } = reportOf(totals, 'faster');
     expect(text).toMatch(/; errors [01]\.\d % → \d\.\d %, p < 0\.0001; sample ratio ok$/);
     expect(caveats.join(' ')).toContain('the variants do not fail equally often');
-    expect(reportOf(totals, 'faster', { metric: 'errors' }).text).toMatch(/^faster: errors \d+\.\d % \(95 % CI/);
+    expect(reportOf(totals, 'faster', { metric: 'errors' }).text).toMatch(/^faster: errors \+\d+\.\d % \(95 % CI \+/);
   });
 
   it('has an answer where the control never failed, without a relative difference', () => {

@@ -65,7 +65,7 @@ describe('mergeTotals', () => {
   });
 
   it('of nothing is empty', () => {
-    expect(mergeTotals()).toEqual({ version: 2, sources: [], gates: [], traffic: [], slices: [] });
+    expect(mergeTotals()).toEqual({ version: 3, sources: [], gates: [], traffic: [], slices: [] });
   });
 
   it('gives up the expected share when pods disagree about it', () => {
@@ -86,7 +86,7 @@ describe('mergeTotals', () => {
     [
       'another version',
       broken((t) => (t['version'] = 1)),
-      '`totals[0].version` must be 2, got `1` (number). Let all pods run one version of nestjs-perf.',
+      '`totals[0].version` must be 3, got `1` (number). Let all pods run one version of nestjs-perf.',
     ],
     ['no list', broken((t) => (t['gates'] = {})), '`totals[0].gates` must be an array, got an object.'],
     [
@@ -102,7 +102,7 @@ describe('mergeTotals', () => {
     [
       'a short bucket',
       broken((t) => t['gates'][0].routes[0].off.buckets[0].pop()),
-      '`totals[0].gates[0].routes[0].off.buckets[0]` must be a bucket below 256 and its 12 sums, got an array of 12.',
+      '`totals[0].gates[0].routes[0].off.buckets[0]` must be a bucket below 256 and its 18 sums, got an array of 18.',
     ],
     [
       'a negative sum',

@@ -1,0 +1,85 @@
+import { exceeds } from '../../core/statistics/inference.js';
+import type { Arm } from '../../core/statistics/ratio-mean.js';
+import type { Cell, GateTally, RouteTally } from '../totals/route-tally.js';
+import type { StopLimits } from './stop-option.js';
+
+/** Probability of a stop without cause, over all looks, limits and routes of a gate. */
+const ALPHA = 0.05;
+
+type Limit = keyof StopLimits;
+
+/** Sums of a limit's metric, and how much of `off` is allowed: `factor` × off + `margin`. */
+interface Test {
+  readonly sum: Cell;
+  readonly count: Cell;
+  readonly factor: number;
+  readonly margin: number;
+}
+
+function testOf(limit: Limit, allowed: number): Test {
+  if (limit === 'errors') return { sum: 'evenErrors', count: 'evenCompleted', factor: 1, margin: allowed };
+  if (limit === 'blockedMs') return { sum: 'evenBlockedMs', count: 'evenCompleted', factor: 1 + allowed, margin: 0 };
+  // The allowance is in what counts as slow: at the limit `on` is slow as often as `off`.
+  return { sum: 'evenSlow', count: 'evenSucceeded', factor: 1, margin: 0 };
+}
+
+/** Gates that were stopped because `on` is worse than `off` by more than a limit, by the anytime-valid bound. */
+export class GateStops {
+  private readonly stopped = new Map<string, string>();
+  private readonly limits: readonly (readonly [Limit, number])[];
+
+  constructor(limits: StopLimits) {
+    this.limits = Object.entries(limits).filter((entry): entry is [Limit, number] => entry[1] !== null);
+  }
+
+  /** The lines to log of the gates that are stopped now. */
+  check(tallies: readonly RouteTally[]): string[] {
+    const gates = new Set(tallies.flatMap(({ gates: known }) => [...known.keys()]));
+    return [...gates].flatMap((gate) => {
+      if (this.stopped.has(gate)) return [];
+      const reason = this.reasonToStop(gate, tallies);
+      if (reason === null) return [];
+      this.stopped.set(gate, reason);
+      return [
+        `Gate \`${gate}\` is stopped: ${reason}. It is "off" until \`experiments.resume('${gate}')\` or a restart.`,
+      ];
+    });
+  }
+
+  reasonFor(gate: string): string | null {
+    return this.stopped.get(gate) ?? null;
+  }
+
+  resume(gate: string): boolean {
+    return this.stopped.delete(gate);
+  }
+
+  private reasonToStop(gate: string, tallies: readonly RouteTally[]): string | null {
+    const compared = tallies.flatMap(({ method, pattern, gates }) => {
+      const tally = gates.get(gate);
+      return tally === undefined ? [] : [{ route: `${method} ${pattern}`, tally }];
+    });
+    const alpha = ALPHA / (compared.length * this.limits.length);
+    for (const { route, tally } of compared) {
+      for (const [limit, allowed] of this.limits) {
+        const { sum, count, factor, margin } = testOf(limit, allowed);
+        const [control, treatment] = [tally.off.rows(count, sum), tally.on.rows(count, sum)];
+        if (!exceeds(control, treatment, { factor, margin, alpha })) continue;
+        return `${worse(limit, tally, control, treatment)} on ${route}, beyond the limit of +${percent(allowed)}`;
+      }
+    }
+    return null;
+  }
+}
+
+/** `p95 52 ms, off 31 ms` */
+function worse(limit: Limit, { p95Ms }: GateTally, control: Arm, treatment: Arm): string {
+  if (limit === 'p95')
+    return `p95 is about ${p95Ms.on.valueMs.toFixed(0)} ms, ${p95Ms.off.valueMs.toFixed(0)} ms when off,`;
+  const [off, on] = [control, treatment].map((arm) => total(arm, 'sum') / total(arm, 'count')) as [number, number];
+  if (limit === 'errors') return `${percent(on)} of requests fail, ${percent(off)} when off,`;
+  return `a request blocks the event loop for ${on.toFixed(1)} ms, ${off.toFixed(1)} ms when off,`;
+}
+
+const total = (arm: Arm, key: 'sum' | 'count'): number => arm.reduce((all, row) => all + row[key], 0);
+const percent = (share: number): string => `${Number((share * 100).toFixed(2))} %`;
