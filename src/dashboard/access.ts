@@ -15,19 +15,29 @@ export interface Admission {
 const REFUSED: Admission = { admitted: false, cookie: null };
 const ADMITTED: Admission = { admitted: true, cookie: null };
 
-/** Who may look: whom the application lets in, else who has this process's token, or a cookie that it has got for it. */
+/** Decides who may look: whom the application lets in, else who has the token, or a cookie that was got for it. */
 export class Access {
   /** Null where the application decides. */
   readonly token: string | null;
-  private readonly key = randomBytes(32);
+  private readonly key: Buffer;
 
   constructor(
     private readonly authorize: Authorize | null,
+    /** The application's own, which all its pods have; null makes one for this process. */
+    private readonly ownToken: string | null,
     private readonly tokenTtlMs: number,
     /** Where the server listens: part of what tells applications of one host from each other. */
     private readonly address: () => string,
   ) {
-    this.token = authorize === null ? randomBytes(16).toString('hex') : null;
+    this.token = authorize === null ? (ownToken ?? randomBytes(16).toString('hex')) : null;
+    // Pods with one token take each other's cookies.
+    this.key =
+      ownToken === null ? randomBytes(32) : createHmac('sha256', ownToken).update('nestjs-perf cookie').digest();
+  }
+
+  /** Whether the token may be told: the application's own is nobody's to tell. */
+  get isTold(): boolean {
+    return this.token !== null && this.ownToken === null;
   }
 
   /** Rejects when `authorize` does. */
@@ -35,7 +45,7 @@ export class Access {
     if (this.authorize !== null) return (await this.authorize(request)) ? ADMITTED : REFUSED;
     const given = query.get('token');
     if (given !== null) return this.isToken(given) ? { admitted: true, cookie: this.cookieFor(request) } : REFUSED;
-    const bearer = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
+    const bearer = /^bearer +(.+)$/i.exec(request.headers.authorization ?? '')?.[1];
     // One that is wrong may be a proxy's, and proves nothing.
     if (bearer !== undefined && this.isToken(bearer)) return ADMITTED;
     return isOfThisSite(request) && this.hasCookie(request) ? ADMITTED : REFUSED;
@@ -68,7 +78,8 @@ export class Access {
    * each other's. The next process of this one should: its name is the same.
    */
   private cookieName(): string {
-    const application = [hostname(), process.argv[1], this.address()].join('\n');
+    const own = [hostname(), process.argv[1], this.address()].join('\n');
+    const application = this.ownToken === null ? own : this.sealOf('name');
     return `nestjs-perf-${createHash('sha256').update(application).digest('hex').slice(0, 8)}`;
   }
 

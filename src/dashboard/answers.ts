@@ -28,8 +28,10 @@ const AS_IT_IS = { ...SAFE, 'cache-control': 'no-store, no-transform' };
 const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' };
 const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
 
-const NO_TOKEN =
-  'Unauthorized: the token stands in the log of this process, in the line "Perf dashboard". Send it as `Authorization: Bearer <token>`.\n';
+const TOLD_TOKEN = 'stands in the log of this process, in the line "Perf dashboard"';
+const OWN_TOKEN = 'is the one of `dashboard.token` or PERF_TOKEN';
+const noToken = (isTold: boolean): string =>
+  `Unauthorized: the token ${isTold ? TOLD_TOKEN : OWN_TOKEN}. Send it as \`Authorization: Bearer <token>\`.\n`;
 
 /** An asset as it is sent. */
 export interface Asset {
@@ -43,7 +45,7 @@ export class Answers {
     private readonly access: Access,
     private readonly viewers: Viewers,
     private readonly view: DashboardView,
-    private readonly assets: { readonly script: string; readonly style: string },
+    private readonly about: { readonly script: string; readonly style: string; readonly path: string },
     /** Whoever has no token is told where it stands. */
     private readonly onRefused: () => void,
   ) {}
@@ -54,7 +56,8 @@ export class Answers {
     const isText = prefersText(request);
     const isBare = !path.endsWith('/');
     // Relative, so that it is right behind a proxy that has taken a part of the path away.
-    const base = isBare ? `${path.slice(path.lastIndexOf('/') + 1)}/` : './';
+    // The request's own address may lead elsewhere.
+    const base = isBare ? `${this.about.path.slice(this.about.path.lastIndexOf('/') + 1)}/` : './';
     const { admitted, cookie } = await this.access.admit(request, query);
     if (!admitted) return this.refused(isText ? null : base);
     if (isText) return this.text(query.get('route') || null);
@@ -62,7 +65,7 @@ export class Answers {
     // A program may keep no cookie: it gets what it asked for.
     if (asksForHtml(request) && (isBare || query.has('token')))
       return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
-    return { status: 200, type: HTML, body: pageHtml(this.assets), headers };
+    return { status: 200, type: HTML, body: pageHtml(this.about), headers };
   };
 
   /** What the page polls; with `Accept: text/plain` the same as text. */
@@ -105,8 +108,8 @@ export class Answers {
     const byToken = this.access.token !== null;
     const status = byToken ? 401 : 403;
     const headers = byToken ? { ...SAFE, 'www-authenticate': 'Bearer' } : SAFE;
-    if (base !== null) return { status, type: HTML, body: refusedHtml(base, this.assets.style, byToken), headers };
-    return { status, type: TEXT, body: byToken ? NO_TOKEN : 'Forbidden\n', headers };
+    if (base !== null) return { status, type: HTML, body: refusedHtml(base, this.about.style, byToken), headers };
+    return { status, type: TEXT, body: byToken ? noToken(this.access.isTold) : 'Forbidden\n', headers };
   }
 }
 

@@ -18,7 +18,7 @@ import {
 import type { RawAnswer } from '../request/answer.js';
 import { Access, addressOf } from './access.js';
 import { Answers } from './answers.js';
-import { dashboardOption, type ResolvedDashboard } from './dashboard.options.js';
+import { dashboardOption, tokenOfEnvironment, type ResolvedDashboard } from './dashboard.options.js';
 import { DashboardView, type DashboardSources } from './dashboard-view.js';
 import { RecentRecords } from './recent-records.js';
 import { Viewers } from './viewers.js';
@@ -35,7 +35,8 @@ export class Dashboard implements Feature {
     private readonly host: PerfApplication,
     private readonly sources: DashboardSources,
   ) {
-    this.access = new Access(options.authorize, options.tokenTtlMs, () => addressOf(this.server));
+    const token = options.token ?? tokenOfEnvironment(process.env);
+    this.access = new Access(options.authorize, token, options.tokenTtlMs, () => addressOf(this.server));
   }
 
   async install({ platform, adapter }: FeatureBoot): Promise<void> {
@@ -49,7 +50,8 @@ export class Dashboard implements Feature {
     const { script, style } = pageAssets;
     const view = new DashboardView(host, this.sources, this.records, script.name, options.redactUsers);
     const names = { script: script.name, style: style.name };
-    const answers = new Answers(this.access, new Viewers(host.nowMs), view, names, () => this.tell());
+    const about = { ...names, path: options.path };
+    const answers = new Answers(this.access, new Viewers(host.nowMs), view, about, () => this.tell());
     const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
       platform.rawRoute(`${options.path}${path}`, '`dashboard`', this.safe(answer));
     get('', answers.page);
@@ -66,9 +68,10 @@ export class Dashboard implements Feature {
   private tell(): void {
     if (this.isTold) return;
     this.isTold = true;
-    const { token } = this.access;
-    const query = token === null ? '' : `?token=${token}`;
-    this.host.logger.log(`Perf dashboard: ${addressOf(this.server)}${this.options.path}${query}`);
+    const { token, isTold } = this.access;
+    const query = isTold ? `?token=${token}` : '';
+    const advice = token === null || isTold ? '' : ' (with the token of `dashboard.token` or PERF_TOKEN)';
+    this.host.logger.log(`Perf dashboard: ${addressOf(this.server)}${this.options.path}${query}${advice}`);
   }
 
   /** What fails is answered with 500, and its reason goes to the log. */

@@ -1,5 +1,6 @@
 import { authorizeOption } from '../core/guarded.js';
-import { boolean, feature, number, optional, string, type Resolved } from '../core/option.js';
+import { boolean, feature, number, optional, string, type Option, type Resolved } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
 /** A live page of what the application knows of itself. Read only. */
@@ -11,12 +12,18 @@ export interface DashboardOptions {
   path?: string;
   /**
    * Who may look, instead of the token; others are answered with 403. Asked at every request of the page, so it must be quick.
-   * @default whoever has the token, which is new in every process and told once by its log
+   * @default whoever has the token
    */
   authorize?(this: void, request: PerfRequest): boolean | Promise<boolean>;
   /**
+   * The token that lets in, at least 16 characters; also the environment variable `PERF_TOKEN`. All pods of an application have
+   * the same, so that each answers for the others. It is never told by the log.
+   * @default one is made in every process, and told once by its log
+   */
+  token?: string;
+  /**
    * How long a browser that came with the token may look before it needs the token again; milliseconds. The token itself is
-   * good for the life of the process.
+   * good for as long as it is set, or for the life of the process that made it.
    * @default 43_200_000 (12 h)
    */
   tokenTtlMs?: number;
@@ -27,6 +34,26 @@ export interface DashboardOptions {
   redactUsers?: boolean;
 }
 
+const LEAST_LENGTH = 16;
+
+/** Says how long it is, and never what it is. */
+const token: Option<string | null> = {
+  expected: `a text of at least ${LEAST_LENGTH} characters`,
+  read(given, path) {
+    if (given === undefined) return null;
+    if (typeof given === 'string' && given.length >= LEAST_LENGTH) return given;
+    const got = typeof given === 'string' ? `one of ${given.length}` : `a ${typeof given}`;
+    throw new PerfError('PERF_ERR_OPTION', `\`${path}\` must be ${this.expected}, got ${got}.`);
+  },
+};
+
+/**
+ * The token of the environment; an empty one is none.
+ * @throws PERF_ERR_OPTION
+ */
+export const tokenOfEnvironment = (env: NodeJS.ProcessEnv): string | null =>
+  token.read(env['PERF_TOKEN'] === '' ? undefined : env['PERF_TOKEN'], 'PERF_TOKEN');
+
 /** The `dashboard` row of the option table: off unless it is asked for. */
 export const dashboardOption = optional(
   feature({
@@ -36,6 +63,7 @@ export const dashboardOption = optional(
       test: (path) => /^(\/[\w.~-]+)+$/.test(path),
     }),
     authorize: optional(authorizeOption),
+    token,
     tokenTtlMs: number({ default: 12 * 3_600_000, unit: 'a number of milliseconds' }),
     redactUsers: boolean({ default: false }),
   }),

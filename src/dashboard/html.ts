@@ -13,7 +13,7 @@ export const pageHtml = ({ script, style }: { script: string; style: string }): 
 /** For a browser that may not look. `base` is where the page is, seen from the address that was asked for. */
 export function refusedHtml(base: string, style: string, byToken: boolean): string {
   const told = byToken
-    ? '<p>This page needs the token of this process. It stands in its log once, in the line “Perf dashboard”. A restart makes a new one.</p>' +
+    ? '<p>This page needs the token: the application’s own (<code>dashboard.token</code>, <code>PERF_TOKEN</code>), else the one in the log of the process, in the line “Perf dashboard”. A restart makes a new one there.</p>' +
       `<form method="get" action="${base}"><label for="token">Token</label>` +
       '<input id="token" name="token" type="password" autocomplete="off" required autofocus><button>Open</button></form>'
     : '<p>The application does not let you look at this page.</p>';

@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { Logger } from '@nestjs/common';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, onTestFinished } from 'vitest';
 import { top } from '../../src/dashboard/top/top.js';
 import { closeApps } from '../fixtures/build-app.js';
 import { startDashboard, terminal } from '../fixtures/dashboard.js';
@@ -30,6 +32,27 @@ it('`top` shows the page, and says what is wrong with its address or token', asy
   await until('two looks', () => again.said.out.split('\nNOW\n').length > 2);
   stopped.abort();
   expect(await watching).toBe(0);
+});
+
+it('`top` gives up on a server that hangs, and on an answer without an end', async () => {
+  const chunk = 'x'.repeat(2 ** 20);
+  let sent = 0;
+  const server = createServer((request, response) => {
+    if (request.url!.startsWith('/hangs')) return;
+    response.writeHead(200, { 'content-type': 'text/plain' });
+    response.on('drain', () => void ((sent += 1), response.write(chunk)));
+    response.write(chunk);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => (server.closeAllConnections(), void server.close()));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const hanging = terminal(undefined, 300);
+  expect(await top(['top', `${url}/hangs`, '--once'], hanging.kept)).toBe(1);
+  expect(hanging.said.err).toContain('does not answer (nothing for 0.3 s).');
+  const endless = terminal(undefined, 60_000);
+  expect(await top(['top', `${url}/endless`, '--once'], endless.kept)).toBe(1);
+  expect(endless.said.err).toContain('does not answer (its answer is longer than 16 MiB).');
+  expect(sent).toBeLessThan(64);
 });
 
 it.each([['--once'], ['--interval', '0.5']])('`top %s` ends when nobody reads', async (...how) => {

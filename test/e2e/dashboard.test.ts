@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Controller, Get, Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { buildApp, closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
 import { dataOf, startDashboard, tokenIn } from '../fixtures/dashboard.js';
@@ -69,6 +69,46 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     expect(await asked({ cookie: `${cookie}x` })).toBe(401);
   });
 
+  it('with a token of its own, lets in whom any pod has let in, and tells the token nobody', async () => {
+    const token = 'a token that all pods have';
+    const pods = [];
+    for (let i = 0; i < 2; i++) {
+      const lines = new Lines();
+      const perf = { dashboard: { token } };
+      const { url } = await listeningApp(adapterOf(adapter), { metadata, perf, nest: { logger: lines } });
+      pods.push({ url, lines });
+    }
+    const [one, two] = pods as [(typeof pods)[0], (typeof pods)[0]];
+    const { headers } = await fetch(`${one.url}/perf?token=${encodeURIComponent(token)}`, {
+      headers: HTML,
+      redirect: 'manual',
+    });
+    const cookie = headers.get('set-cookie')!.split(';')[0]!;
+    for (const { url, lines } of [one, two]) {
+      expect((await fetch(`${url}/perf/data`, { headers: { cookie } })).status).toBe(200);
+      expect((await fetch(`${url}/perf/data`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(200);
+      expect((await fetch(`${url}/perf/data?token=${encodeURIComponent(token)}`)).status).toBe(200);
+      const told = lines.all.filter((line) => line.startsWith('Perf dashboard'));
+      expect(told).toEqual([`Perf dashboard: ${url}/perf (with the token of \`dashboard.token\` or PERF_TOKEN)`]);
+      expect(lines.all.join()).not.toContain(token);
+    }
+  });
+
+  it('takes PERF_TOKEN, and refuses a token that is too short without telling it', async () => {
+    vi.stubEnv('PERF_TOKEN', 'of-the-environment');
+    const lines = new Lines();
+    const perf = { dashboard: true };
+    const { url } = await listeningApp(adapterOf(adapter), { metadata, perf, nest: { logger: lines } });
+    expect((await dataOf(url, 'of-the-environment')).process.pid).toBe(process.pid);
+    vi.stubEnv('PERF_TOKEN', 'guessed');
+    const message = 'must be a text of at least 16 characters, got one of 7.';
+    await expect(buildApp(adapterOf(adapter), { metadata, perf })).rejects.toThrow(`\`PERF_TOKEN\` ${message}`);
+    await expect(buildApp(adapterOf(adapter), { metadata, perf: { dashboard: { token: 'guessed' } } })).rejects.toThrow(
+      `\`dashboard.token\` ${message}`,
+    );
+    vi.unstubAllEnvs();
+  });
+
   it('gives a program that keeps no cookies the page for its token', async () => {
     const { url, token } = await start();
     for (const path of ['/perf', '/perf/'])
@@ -122,6 +162,15 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
       expect(status).toBe(200);
     }
   });
+});
+
+it('leads to its own path alone, whatever the address of the request says', async () => {
+  const lines = new Lines();
+  const adapter = new FastifyAdapter({ useSemicolonDelimiter: true } as object) as never;
+  const { url } = await listeningApp(adapter, { metadata, perf: { dashboard: true }, nest: { logger: lines } });
+  const given = `${url}/perf;a/https:evil.example?token=${tokenIn(lines.all)}`;
+  const { status, headers } = await fetch(given, { headers: HTML, redirect: 'manual' });
+  expect([status, headers.get('location')]).toEqual([303, 'perf/']);
 });
 
 it('leaves no token in the log of Fastify, which names the URL of each request', async () => {

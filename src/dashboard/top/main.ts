@@ -16,6 +16,7 @@ process.exitCode = await top(process.argv.slice(2), {
   write: (text) => void stdout.write(text),
   complain: (text) => void stderr.write(text),
   rows: () => (stdout.isTTY ? stdout.rows : null),
-  token: env['NESTJS_PERF_TOKEN'],
+  token: env['PERF_TOKEN'],
+  deadlineMs: 10_000,
   signal: stopped.signal,
 });

@@ -7,13 +7,14 @@ const USAGE = `Shows the dashboard of a NestJS application on the terminal, agai
   nestjs-perf top URL [--token TOKEN] [--route NAME] [--interval SECONDS] [--once]
 
   URL         where the page is: http://localhost:3000/perf, or the address from the log, with its token
-  --token     from the log, the line "Perf dashboard"; else the environment variable NESTJS_PERF_TOKEN
+  --token     from the log, the line "Perf dashboard"; else the environment variable PERF_TOKEN
   --route     whose last hour is shown, such as 'GET /users/:id' (all routes together)
   --interval  seconds between two looks (2)
   --once      looks once, and ends with 1 where there is nothing to see
 `;
-const TIMEOUT_MS = 10_000;
 const MAX_LINE = 1_000;
+/** An answer is read so far. */
+const MAX_BYTES = 16 * 1024 * 1024;
 /** Another screen, as `less` has one: what was on the terminal comes back at the end. On it, what is wider is cut: a wrapped line pushes others out. */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
@@ -26,6 +27,8 @@ export interface Terminal {
   /** Height; null when it is no terminal. */
   rows(): number | null;
   readonly token: string | undefined;
+  /** An answer that takes longer is none, milliseconds. */
+  readonly deadlineMs: number;
   /** Aborts when the user has seen enough. */
   readonly signal: AbortSignal;
 }
@@ -60,7 +63,7 @@ export async function top(args: readonly string[], terminal: Terminal): Promise<
 /** Until the user has seen enough: then null, else why there is nothing to see. */
 async function watch(look: Look, terminal: Terminal): Promise<string | null> {
   for (;;) {
-    const { text, isFinal, failed } = await ask(look, terminal.signal);
+    const { text, isFinal, failed } = await ask(look, terminal);
     if (terminal.signal.aborted) return null;
     if (isFinal || (look.once && failed)) return text;
     const rows = terminal.rows();
@@ -75,13 +78,18 @@ async function watch(look: Look, terminal: Terminal): Promise<string | null> {
 /** `isFinal`: asking again would not help. */
 async function ask(
   { url, token, once }: Look,
-  signal: AbortSignal,
+  { signal, deadlineMs }: Terminal,
 ): Promise<{ text: string; isFinal?: boolean; failed?: boolean }> {
   const again = once ? '' : ' Trying again.';
   const headers = { accept: 'text/plain', ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+  // A timer of our own: Node 20 forgets the signal of one that nobody else holds.
+  const given = new AbortController();
+  const giveUp = (): void => given.abort();
+  const timer = setTimeout(giveUp, deadlineMs);
+  signal.addEventListener('abort', giveUp, { once: true });
   try {
-    const response = await fetch(url, { headers, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) });
-    const body = safe(await response.text());
+    const response = await fetch(url, { headers, signal: given.signal });
+    const body = safe(await textOf(response));
     if (response.status === 200 && response.headers.get('content-type')?.startsWith('text/plain') === true) {
       return { text: body };
     }
@@ -93,8 +101,23 @@ async function ask(
     return { text: `${url.href} answers ${response.status}. ${reason}`, isFinal: true };
   } catch (error) {
     const { message, cause } = error as Error & { cause?: { code?: string } };
-    return { text: safe(`${url.href} does not answer (${cause?.code ?? message}).${again}`), failed: true };
+    const reason = given.signal.aborted ? `nothing for ${deadlineMs / 1_000} s` : (cause?.code ?? message);
+    return { text: safe(`${url.href} does not answer (${reason}).${again}`), failed: true };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', giveUp);
   }
+}
+
+async function textOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > MAX_BYTES) throw new Error(`its answer is longer than ${MAX_BYTES / 1024 / 1024} MiB`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 /** Whoever answers cannot command the terminal. */
