@@ -3,6 +3,8 @@ import type { DeferWhen } from './deferred-work.js';
 
 /** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
 export interface Armed {
+  /** Left out where it only stands in for another. */
+  readonly name?: string;
   /** Null is the default: success while the request is open, anything once it has been decided. */
   readonly when: DeferWhen | null;
   /** Resolves, and never rejects, when it is on disk, as far as it must be: the handler's answer waits for it. */

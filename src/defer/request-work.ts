@@ -28,6 +28,8 @@ export class RequestWork extends TaskSequence {
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
   written: Promise<unknown> | null = null;
+  /** Names of the work that was not discarded. */
+  readonly committed: string[] = [];
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */
   constructor(private readonly undecided: Set<RequestWork>) {
@@ -116,8 +118,9 @@ export class RequestWork extends TaskSequence {
 
   private settle(entry: Armed, when: DeferWhen): void {
     const { status, success } = this.decision!;
-    if (runsAfter(when, success)) entry.commit(status);
-    else entry.discard();
+    if (!runsAfter(when, success)) return entry.discard();
+    if (entry.name !== undefined) this.committed.push(entry.name);
+    entry.commit(status);
   }
 }
 

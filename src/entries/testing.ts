@@ -45,3 +45,7 @@ export function overridePerfSinks<Builder extends Overriding>(builder: Builder, 
 export async function settle(app: INestApplicationContext): Promise<void> {
   await app.get(PerfRuntime, { strict: false }).settle();
 }
+
+export { expectWork } from './testing/expect-work.js';
+export type { WorkAnswer, WorkRequest } from './testing/send.js';
+export type { Allowed, ExpectedWork, SeenWork } from './testing/work-table.js';

@@ -127,6 +127,11 @@ export class EventLoop {
     compiled: (position) => this.compiled.locationOf(position),
   };
 
+  /** Whether the sampler's thread has begun to look: a block before that is nobody's. */
+  get isSampled(): boolean {
+    return this.sampler.running && this.watch.polls > 0;
+  }
+
   snapshot(): EventLoopSnapshot {
     return this.watch.statistics.snapshot(monotonicMs());
   }

@@ -83,7 +83,7 @@ export class RequestState implements Linked<RequestState> {
   unit: Unit | null = null;
   knownUnit: Unit | null | undefined = undefined;
   // Deferred work that the request has armed.
-  work: { ended(state: RequestState): void } | null = null;
+  work: { ended(state: RequestState): void; readonly committed: readonly string[] } | null = null;
   // Compression: `@NoCompression()` decorates the handler that has run; what holds the response; the shared answer that the
   // request makes or gets; the `If-None-Match` that is hidden from plugins meanwhile.
   uncompressed = false;

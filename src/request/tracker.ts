@@ -63,6 +63,8 @@ export class RequestTracker implements RequestOwner {
   pipeline: Pipeline = { started: [], ended: [] };
   /** Others listen to the server as well: a request is the framework's once its first middleware or hook has run. */
   isServerShared = false;
+  /** Called with each request or scope that has ended, after the steps. They must not throw. */
+  readonly endListeners = new Set<RequestStep>();
   private readonly open = new LinkedList<RequestState>();
   private sequence = 0;
   private readonly idPrefix = Math.random().toString(36).slice(2, 10);
@@ -180,6 +182,7 @@ export class RequestTracker implements RequestOwner {
     state.route ??= this.routes.unmatched.forMethod(state.request?.method);
     this.open.delete(state);
     this.run(this.pipeline.ended, state);
+    for (const listener of this.endListeners) listener(state);
     if (this.waiters.length > 0) this.wakeIfSettled();
   }
 

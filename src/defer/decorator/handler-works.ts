@@ -227,6 +227,7 @@ export class HandlerWorks {
     const when = work.when ?? 'success';
     if (runsAfter(when, end.success)) return this.armNow(work, when, end);
     return {
+      name: work.name,
       when,
       commit: (status) => {
         const armed = this.armNow(work, when, end);

@@ -119,6 +119,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       return null;
     });
     return {
+      name: entry.name,
       when,
       written,
       commit: (status) => void written.then((armed) => armed?.commit(status)),

@@ -45,6 +45,10 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
     readonly ended: (error: Error | null) => void = () => {},
   ) {}
 
+  get name(): string {
+    return this.parcel.name;
+  }
+
   get bytes(): number {
     return bytesOf(this.parcel.json);
   }

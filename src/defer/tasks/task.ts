@@ -41,6 +41,10 @@ export class ArmedWork implements Armed {
     accept?.(this);
   }
 
+  get name(): string {
+    return this.spec.name;
+  }
+
   get holds(): Capacity {
     return this.queue.capacity;
   }

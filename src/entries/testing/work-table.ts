@@ -1,0 +1,106 @@
+import type { UpstreamUse } from '../../core/record.js';
+import type { WorkAnswer } from './send.js';
+
+/** Bounds of a count, both inclusive. */
+export interface Allowed {
+  readonly atMost?: number;
+  readonly atLeast?: number;
+}
+
+/** What one request may cause; what is left out is not compared. */
+export interface ExpectedWork {
+  /** Calls by target, by the names of `snapshot().upstream`: `{ 'sql db:5432/shop': { atMost: 3 } }`. Other targets are free. */
+  readonly upstream?: Readonly<Record<string, Allowed>>;
+  /** Milliseconds of event-loop blocks; those below `eventLoop.thresholdMs` (50) count as none. */
+  readonly blockedMs?: Allowed;
+  /** Length of the response's body as it was sent. */
+  readonly bytes?: Allowed;
+  /** Names of the deferred work that the request starts: exactly these, in any order. */
+  readonly deferred?: readonly string[];
+  /** @default below 400 */
+  readonly status?: number;
+}
+
+/** What one request has caused. */
+export interface SeenWork extends WorkAnswer {
+  readonly blockedMs: number;
+  readonly upstream: readonly UpstreamUse[];
+  /** Calls that began meanwhile and could not be placed on any request: the counts above may lack them. */
+  readonly unplacedCalls: number;
+  readonly deferred: readonly string[];
+}
+
+interface Row {
+  readonly what: string;
+  readonly allowed: string;
+  readonly seen: string;
+  readonly holds: boolean;
+}
+
+/** The error's text; null where everything is as expected. */
+export function compareWork(request: string, expected: ExpectedWork, seen: SeenWork): string | null {
+  const rows = compare(expected, seen);
+  if (rows.every(({ holds }) => holds)) return null;
+  const broken = rows.filter(({ holds }) => !holds);
+  const why = broken.map(({ what, allowed, seen: was }) => `${what} ${was} (expected ${allowed})`);
+  const lines = [['', 'expected', 'seen'], ...rows.map((row) => [row.what, row.allowed, row.seen])];
+  const marked = table(lines).map((line, i) =>
+    i > 0 && rows[i - 1]!.holds ? line : `${line}${i === 0 ? '' : '   <--'}`,
+  );
+  return [`${request}: ${why.join('; ')}`, '', ...marked, '', 'Calls by target:', ...callsOf(seen)].join('\n');
+}
+
+function compare(expected: ExpectedWork, seen: SeenWork): Row[] {
+  const { upstream = {}, blockedMs, bytes, deferred, status } = expected;
+  const calls = (target: string): number => seen.upstream.find((use) => use.target === target)?.calls ?? 0;
+  return [
+    {
+      what: 'status',
+      allowed: status === undefined ? 'below 400' : String(status),
+      seen: String(seen.status),
+      holds: status === undefined ? seen.status < 400 : seen.status === status,
+    },
+    ...Object.entries(upstream).map(([target, allowed]) => rowOf(target, allowed, calls(target), 'calls')),
+    ...(blockedMs === undefined ? [] : [rowOf('blocked', blockedMs, Math.round(seen.blockedMs), 'ms')]),
+    ...(bytes === undefined ? [] : [rowOf('body', bytes, seen.bytes, 'bytes')]),
+    ...(deferred === undefined ? [] : [deferredRow(deferred, seen.deferred)]),
+  ];
+}
+
+function rowOf(what: string, { atMost, atLeast }: Allowed, value: number, unit: string): Row {
+  const bounds = [
+    ...(atLeast === undefined ? [] : [`at least ${atLeast}`]),
+    ...(atMost === undefined ? [] : [`at most ${atMost}`]),
+  ];
+  return {
+    what,
+    allowed: bounds.length === 0 ? 'anything' : `${bounds.join(', ')} ${unit}`,
+    seen: `${value} ${unit}`,
+    holds: value >= (atLeast ?? -Infinity) && value <= (atMost ?? Infinity),
+  };
+}
+
+function deferredRow(expected: readonly string[], seen: readonly string[]): Row {
+  const text = (names: readonly string[]): string => (names.length === 0 ? 'nothing' : names.toSorted().join(', '));
+  return { what: 'deferred', allowed: text(expected), seen: text(seen), holds: text(expected) === text(seen) };
+}
+
+function callsOf({ upstream, unplacedCalls }: SeenWork): string[] {
+  const rows = upstream.toSorted((a, b) => b.calls - a.calls);
+  const lines = rows.map(({ target, calls, wallMs, errors }) => [
+    target,
+    `${calls} calls`,
+    `${wallMs.toFixed(1)} ms${errors === 0 ? '' : `, ${errors} failed`}`,
+  ]);
+  return [
+    ...(lines.length === 0 ? ['  none'] : table(lines)),
+    ...(unplacedCalls === 0
+      ? []
+      : [`  ${unplacedCalls} more began meanwhile, and no request is known to have made them`]),
+  ];
+}
+
+function table(lines: readonly (readonly string[])[]): string[] {
+  const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+  return lines.map((line) => `  ${line.map((cell, i) => cell.padEnd(widths[i]!)).join('   ')}`.trimEnd());
+}
