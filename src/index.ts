@@ -133,6 +133,7 @@ export type {
   OffloadMethodStats,
   OffloadStats,
   PerfSnapshot,
+  PoolSnapshot,
   RouteSnapshot,
   RouteTime,
   RouteUpstream,

@@ -66,10 +66,10 @@ export class PerfService {
   }
 
   /**
-   * Hears a client's calls by its own events, on this object only, until the application closes: a `Pool` or `Client` of pg, a
-   * `MongoClient`, knex, a `PrismaClient`, a TypeORM `DataSource`. Again for one that is watched, it does nothing.
+   * Measures a client's calls and, for a pool, the waits for its connections, on this object only, until the application closes:
+   * a `Pool` or `Client` of pg or mysql2, a `MongoClient`, knex, a `PrismaClient`, a TypeORM `DataSource`. A second call does nothing.
    * @param options.target its name: `'postgres shop'`. Default: what the client is connected to, `'postgres db:5432/shop'`
-   * @throws PERF_ERR_WATCH for another client, or one that does not tell of its calls; PERF_ERR_OPTION
+   * @throws PERF_ERR_WATCH for another client, or one that emits no calls; PERF_ERR_OPTION
    */
   watch(client: object, options?: { target?: string }): void {
     this.upstream?.watch(client, options);

@@ -26,15 +26,17 @@ export interface SpanRef {
 export type UpstreamKind = 'http' | 'redis' | 'sql' | 'other';
 
 /**
- * The time of a request by what it was spent on, milliseconds: `upstreamMs + idleMs + busyMs` is its `durationMs`.
+ * The time of a request by what it was spent on, milliseconds: `upstreamMs + poolWaitMs + idleMs + busyMs` is its `durationMs`.
  * The event loop's time is the whole process's: what was busy may have been another request's work.
  */
 export interface RequestTime {
   /** At least one of its upstream calls was under way: the union of them, not their sum. */
   upstreamMs: number;
-  /** No call was under way, and the event loop waited for events: timers, and input or output that nobody told of. */
+  /** No call was under way, and it waited for a connection of a watched pool. */
+  poolWaitMs: number;
+  /** Neither, and the event loop waited for events: timers, and input or output that nobody told of. */
   idleMs: number;
-  /** No call was under way, and the event loop was busy. */
+  /** Neither, and the event loop was busy. */
   busyMs: number;
   /** Part of `upstreamMs` in which the event loop was busy: the answer may have been there already. */
   upstreamBusyMs: number;

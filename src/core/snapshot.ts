@@ -67,6 +67,8 @@ export interface RouteTime {
   /** CPU time on the main thread; null before there are 20 samples, and with `eventLoop: { profile: false }`. */
   ownCpuMs: Estimate | null;
   upstreamMs: number;
+  /** Waiting for a connection of a watched pool. */
+  poolWaitMs: number;
   /** The loop was busy, and not with this request as far as is known; all of it may be its own while `ownCpuMs` is null. */
   loopWaitMs: number;
   /** Share of the time in which the loop ran code of this route, 0 to 1: of the last 5 to 10 minutes. */
@@ -90,8 +92,23 @@ export interface UpstreamSnapshot {
   errors: number;
   inFlight: number;
   durationMs: Durations;
+  /** Null while no pool of this upstream is watched. */
+  pool: PoolSnapshot | null;
   /** Route of the placed calls: `'GET /users/:id'`. */
   routes: readonly { route: string; calls: number; wallMs: number }[];
+}
+
+/** The watched connection pools of one upstream: connections now, and waits since the application started. */
+export interface PoolSnapshot {
+  /** The most connections that it may open; null where the pool does not tell, like the next three. */
+  max: number | null;
+  total: number | null;
+  idle: number | null;
+  /** Callers that wait for a connection. */
+  waiting: number | null;
+  /** Waits that have ended; one that found an idle connection is a wait of about 0 ms. */
+  acquired: number;
+  waitMs: Durations;
 }
 
 /** How much of a route one user has asked for in the last hour. The truth lies between each figure and its `…AtLeast`. */
@@ -172,9 +189,9 @@ export interface GhostFigure {
 /** Something worth a look, in words. */
 export interface Finding {
   /**
-   * `'repeated-calls'`: requests of a route ask one upstream for the same URL or command three times and more, on average;
+   * `'repeated-calls'`: N+1, requests of a route ask one upstream for the same URL or command three times and more, on average;
+   * `'pool-wait'`: they wait for a connection of a watched pool;
    * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream;
-   * `'slower-upstream'`: its calls take longer in the last minute than in the half hour before;
    * `'worth-caching'`: what `@Cached({ ghost: true })` says that caching would save, of a route's time where that is known.
    */
   kind: string;

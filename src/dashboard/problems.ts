@@ -38,9 +38,7 @@ export function problemsOf(situation: Situation): Problem[] {
     ...failingUpstreams(situation),
     ...throttled(situation),
     ...lostWork(situation),
-    ...snapshot.findings.map(({ kind, text }) =>
-      warn(kind === 'slower-upstream' ? 'upstreams' : 'requests', sentence(text)),
-    ),
+    ...snapshot.findings.map(({ kind, text }) => warn(kind === 'pool-wait' ? 'upstreams' : 'requests', sentence(text))),
   ];
 }
 

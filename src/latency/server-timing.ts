@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../core/clock.js';
+import type { RequestTime } from '../core/record.js';
 import type { TimeSoFar } from '../ports/request-time.js';
 import type { RequestState } from '../request/request-state.js';
 
@@ -16,8 +17,8 @@ export function addServerTiming(state: RequestState, nowMs: MonotonicClock, time
   });
 }
 
-const partsOf = (time: { busyMs: number; upstreamMs: number; idleMs: number } | null): Record<string, number> =>
-  time === null ? {} : { own: time.busyMs, up: time.upstreamMs, wait: time.idleMs };
+const partsOf = (time: RequestTime | null): Record<string, number> =>
+  time === null ? {} : { own: time.busyMs, up: time.upstreamMs, wait: time.idleMs + time.poolWaitMs };
 
 /** Calls `timing` once, just before the head is written: every way of answering passes `writeHead`. */
 function beforeHead(response: ServerResponse, timing: (existing: OutgoingHttpHeader | undefined) => string): void {

@@ -1,38 +1,57 @@
+import type { AsyncLocalStorage } from 'node:async_hooks';
 import { channel, subscribe, unsubscribe, type Channel } from 'node:diagnostics_channel';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 
-/** Hears of what a channel publishes. */
-type Hear = (message: unknown) => void;
+type Subscriber = (message: unknown) => void;
 
 /**
- * Kept for good: Node 20 may give a client that is loaded later another channel of the same name, which nobody hears, once
- * one that was listened to has been collected as garbage (the weak map of lib/diagnostics_channel.js deletes by name).
+ * Channels are kept for good: Node 20 may give a client that is loaded later another channel of the same name once one that had
+ * subscribers has been collected as garbage (the weak map of lib/diagnostics_channel.js deletes by name).
  */
 const known = new Map<string, Channel>();
+/** Applications of this process that have bound a store to a channel. */
+const bindings = new Map<string, number>();
 
-/** The channels of Node's `diagnostics_channel` that one application listens to, until it closes. */
+function channelOf(name: string): Channel {
+  const found = known.get(name) ?? channel(name);
+  known.set(name, found);
+  return found;
+}
+
+/** The subscriptions of one application to Node's `diagnostics_channel`, until it closes. */
 export class Channels {
-  private readonly heard: [name: string, hear: Hear][] = [];
+  private readonly ends: (() => void)[] = [];
 
   constructor(private readonly report: OncePerCause) {}
 
-  /** `hear` may throw: Node would end the process, so it is caught and reported here. */
-  on(name: string, hear: (message: never) => void): void {
-    const guarded: Hear = (message) => {
+  /** `subscriber` may throw: Node would end the process, so the error is caught and reported here. */
+  on(name: string, subscriber: (message: never) => void): void {
+    const guarded: Subscriber = (message) => {
       try {
-        hear(message as never);
+        subscriber(message as never);
       } catch (error) {
         const cause = `a call on "${name}" could not be read: ${reasonOf(error)}`;
         this.report.report(cause, `${cause}. The call itself is not affected.`);
       }
     };
-    known.set(name, channel(name));
+    channelOf(name);
     subscribe(name, guarded);
-    this.heard.push([name, guarded]);
+    this.ends.push(() => void unsubscribe(name, guarded));
+  }
+
+  /** Runs what is done with a message of the channel in the store that `read` gives: the same function for every application. */
+  bind<T>(name: string, store: AsyncLocalStorage<T>, read: (message: object) => T | undefined): void {
+    channelOf(name).bindStore(store, read as (message: unknown) => T);
+    bindings.set(name, (bindings.get(name) ?? 0) + 1);
+    this.ends.push(() => {
+      const left = bindings.get(name)! - 1;
+      bindings.set(name, left);
+      if (left === 0) channelOf(name).unbindStore(store);
+    });
   }
 
   close(): void {
-    for (const [name, hear] of this.heard.splice(0)) unsubscribe(name, hear);
+    for (const end of this.ends.splice(0)) end();
   }
 }

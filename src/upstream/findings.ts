@@ -1,42 +1,64 @@
 import { percent } from '../core/figures.js';
-import { routeName, type Route } from '../request/routes.js';
 import type { Finding } from '../core/snapshot.js';
+import { routeName, type Route } from '../request/routes.js';
 import type { RouteTimes } from './route-times.js';
 import type { Target } from './target.js';
 
 /** Fewer requests say too little. */
 const MIN_REQUESTS = 5;
-/** So many calls of one URL or command in a request could mostly be one. */
+/** An N+1 makes at least three calls of one URL, command or statement a request. */
 const MIN_ALIKE = 3;
-/** Of the wait: a pipeline, or calls at the same time, are one already. */
+/** The share of the wait that one call must save: a pipeline, and calls at the same time, are one wait already. */
 const MIN_SAVED = 0.2;
-/** A route whose `@SlowMs()` says so is meant to be fast. */
+/** A route with a lower `@SlowMs()` is meant to be fast. */
 const FAST_MS = 250;
+/** A shorter wait for a connection is no finding, nor is one below a fifth of the route's time. */
+const MIN_POOL_WAIT_MS = 5;
+const MIN_POOL_WAIT_SHARE = 0.2;
 
-/** What calls tell of an application, in words. */
-export const findingsOf = (targets: readonly Target[], times: ReadonlyMap<Route, RouteTimes>): Finding[] => [
+type Times = ReadonlyMap<Route, RouteTimes>;
+
+/** What calls and waits say of an application, in words. */
+export const findingsOf = (targets: readonly Target[], times: Times): Finding[] => [
   ...repeatedCalls(targets, times),
+  ...poolWaits(targets, times),
   ...callsOfFastRoutes(targets),
-  ...slowerTargets(targets),
 ];
 
-/** Routes that ask one upstream for the same again and again. */
-function* repeatedCalls(targets: readonly Target[], times: ReadonlyMap<Route, RouteTimes>): Generator<Finding> {
+/** N+1: routes that ask one upstream for the same again and again. */
+function* repeatedCalls(targets: readonly Target[], times: Times): Generator<Finding> {
   for (const { name, routes } of targets) {
     for (const [route, { calls, alike, waitMs, repeatedMs }] of routes) {
-      // All of its requests: those that asked for nothing are its average, too.
+      // Requests without a call are part of the average.
       const { ended, durationMs } = times.get(route)!;
       if (ended < MIN_REQUESTS || alike / ended < MIN_ALIKE || repeatedMs < MIN_SAVED * waitMs) continue;
       const asks = routeName(route);
       const text =
-        `${asks} calls ${name} ${Math.round(calls / ended)} times a request, which is ${percent(waitMs / durationMs)} of its time: ` +
+        `${asks} calls ${name} ${Math.round(calls / ended)} times a request (N+1), which is ${percent(waitMs / durationMs)} of its time: ` +
         `one call for all, or a cache, would save up to ${percent(repeatedMs / durationMs)}`;
       yield { kind: 'repeated-calls', route: asks, text };
     }
   }
 }
 
-/** Routes that are meant to be fast, and wait for somebody else. */
+/** Routes that wait for a connection, while the queries themselves may be fast. */
+function* poolWaits(targets: readonly Target[], times: Times): Generator<Finding> {
+  for (const { pools, routes } of targets) {
+    if (pools === null) continue;
+    const { max, total } = pools.size();
+    for (const [route, { requests, waitMs }] of pools.routes) {
+      const { durationMs } = times.get(route)!;
+      const meanMs = waitMs / requests;
+      if (requests < MIN_REQUESTS || meanMs < MIN_POOL_WAIT_MS || waitMs / durationMs < MIN_POOL_WAIT_SHARE) continue;
+      const asks = routeName(route);
+      const queriesMs = (routes.get(route)?.wallMs ?? 0) / requests;
+      const text = `${asks} waits ${ms(meanMs)} for one of ${max || total || 'its'} connections; its queries take ${ms(queriesMs)}`;
+      yield { kind: 'pool-wait', route: asks, text };
+    }
+  }
+}
+
+/** Routes that are meant to be fast, and wait for an upstream. */
 function* callsOfFastRoutes(targets: readonly Target[]): Generator<Finding> {
   for (const { name, routes } of targets) {
     for (const [route, { requests, wallMs }] of routes) {
@@ -46,17 +68,6 @@ function* callsOfFastRoutes(targets: readonly Target[]): Generator<Finding> {
       const text = `${asks} is to answer within ${slowMs} ms, and calls ${name} for ${ms(wallMs / requests)} a request`;
       yield { kind: 'call-on-fast-route', route: asks, text };
     }
-  }
-}
-
-/** Upstreams whose calls take longer than they did. */
-function* slowerTargets(targets: readonly Target[]): Generator<Finding> {
-  for (const { name, trend } of targets) {
-    const slowdown = trend.slowdown();
-    if (slowdown === null) continue;
-    const { beforeMs, nowMs } = slowdown;
-    const text = `calls to ${name} took ${ms(nowMs)} in the last minute, and ${ms(beforeMs)} before`;
-    yield { kind: 'slower-upstream', route: null, text };
   }
 }
 

@@ -1,6 +1,5 @@
 import { entryOf } from '../core/entry-of.js';
-import type { RequestTime, UpstreamUse } from '../core/record.js';
-import type { TimeSplit } from '../request/request-state.js';
+import type { UpstreamUse } from '../core/record.js';
 import type { Target } from './target.js';
 
 /** The loop's clocks, milliseconds. */
@@ -11,22 +10,28 @@ export interface LoopClock {
   readonly idleMs: () => number;
 }
 
-/** The time in which at least one call was under way, and how long the loop waited for events in it; milliseconds. */
-export interface Union {
-  readonly unionMs: number;
-  readonly unionIdleMs: number;
+/** Time that a request spent in one way, and how long the event loop was idle in it; milliseconds. */
+export class Stretch {
+  ms = 0;
+  idleMs = 0;
 }
-export const NO_CALLS: Union = { unionMs: 0, unionIdleMs: 0 };
 
 /** One timed call of a request. */
 export interface OpenCall {
   readonly of: RequestCalls;
   readonly use: Use;
-  /** With those that ask for the same; null: it is like no other. */
+  /** Calls for the same URL or command; null: this one is like no other. */
   readonly alike: Alike | null;
   readonly startedMs: number;
-  /** Of a client that tells of a failure late: whether the call has failed already. */
+  /** Whether the call has failed already, for a client that reports failures late. */
   hasFailed?: () => boolean;
+}
+
+/** One wait of a request for a connection of a pool. */
+export interface OpenWait {
+  readonly of: RequestCalls;
+  readonly target: Target;
+  readonly startedMs: number;
 }
 
 /** URLs and commands of one request that are told apart for one target. */
@@ -62,7 +67,7 @@ class Use {
   wallMs = 0;
   maxMs = 0;
   errors = 0;
-  /** How often each URL or command was asked for. */
+  /** Calls by URL or command. */
   private readonly same = new Map<string, Alike>();
 
   constructor(readonly target: Target) {}
@@ -77,7 +82,7 @@ class Use {
     return alike;
   }
 
-  /** The URL or command that was asked for most. */
+  /** The most frequent URL or command. */
   get mostAlike(): Alike {
     return [...this.same.values()].reduce((most, one) => (one.calls > most.calls ? one : most), new Alike());
   }
@@ -88,15 +93,19 @@ class Use {
   }
 }
 
-/** The upstream calls of one request, and the time in which at least one of them was under way. */
+/** The upstream calls of one request, its waits for connections, and the time that it spent with either. */
 export class RequestCalls {
+  /** At least one call was under way. */
+  readonly upstream = new Stretch();
+  /** No call was under way, and the request waited for a connection. */
+  readonly poolWait = new Stretch();
+  /** Milliseconds of waits for connections by pool; waits at the same time count each. */
+  readonly waits = new Map<Target, number>();
   private readonly uses = new Map<Target, Use>();
   private readonly open = new Set<OpenCall>();
+  private readonly waiting = new Set<OpenWait>();
   private timed = 0;
   private ended = false;
-  // The union of its calls: what is over, and where the present stretch began.
-  private unionMs = 0;
-  private unionIdleMs = 0;
   private sinceMs = 0;
   private sinceIdleMs = 0;
 
@@ -112,10 +121,7 @@ export class RequestCalls {
     const alike = what === null ? null : use.asked(what);
     if (this.ended || this.timed >= this.maxTimed) return null;
     this.timed += 1;
-    if (this.open.size === 0) {
-      this.sinceMs = nowMs;
-      this.sinceIdleMs = this.clock.idleMs();
-    }
+    if (this.open.size === 0) this.turn(nowMs);
     alike?.began(nowMs);
     const call: OpenCall = { of: this, use, alike, startedMs: nowMs };
     this.open.add(call);
@@ -124,73 +130,53 @@ export class RequestCalls {
 
   /** A call ends; one that outlives its request was ended with it. */
   end(call: OpenCall, nowMs: number, failed: boolean): void {
-    if (!this.open.delete(call)) return;
+    if (!this.open.has(call)) return;
+    if (this.open.size === 1) this.turn(nowMs);
+    this.open.delete(call);
     if (failed) call.use.errors += 1;
     call.use.took(Math.max(0, nowMs - call.startedMs));
     call.alike?.ended(call, nowMs);
-    if (this.open.size === 0) this.closeStretch(nowMs);
+  }
+
+  beginWait(target: Target, nowMs: number): OpenWait | null {
+    if (this.ended) return null;
+    if (this.open.size === 0 && this.waiting.size === 0) this.turn(nowMs);
+    const wait = { of: this, target, startedMs: nowMs };
+    this.waiting.add(wait);
+    return wait;
+  }
+
+  endWait(wait: OpenWait, nowMs: number): void {
+    if (!this.waiting.has(wait)) return;
+    if (this.open.size === 0 && this.waiting.size === 1) this.turn(nowMs);
+    this.waiting.delete(wait);
+    this.waits.set(wait.target, (this.waits.get(wait.target) ?? 0) + Math.max(0, nowMs - wait.startedMs));
   }
 
   /** The request ends. */
   close(nowMs: number): void {
     this.ended = true;
     for (const call of this.open) this.end(call, nowMs, call.hasFailed?.() === true);
+    for (const wait of this.waiting) this.endWait(wait, nowMs);
   }
 
-  /** The union of its calls until now, and how long the loop was idle in it. */
-  union(nowMs: number): Union {
-    if (this.open.size > 0) {
-      this.closeStretch(nowMs);
-      this.sinceMs = nowMs;
-      this.sinceIdleMs = this.clock.idleMs();
+  /** Adds the time since the last change to what it was spent with. */
+  turn(nowMs: number): void {
+    const idleMs = this.clock.idleMs();
+    const spent = this.open.size > 0 ? this.upstream : this.waiting.size > 0 ? this.poolWait : null;
+    if (spent !== null) {
+      const ms = Math.max(0, nowMs - this.sinceMs);
+      spent.ms += ms;
+      spent.idleMs += Math.min(ms, Math.max(0, idleMs - this.sinceIdleMs));
     }
-    const { unionMs, unionIdleMs } = this;
-    return { unionMs, unionIdleMs };
+    this.sinceMs = nowMs;
+    this.sinceIdleMs = idleMs;
   }
 
-  /** For each target, what it was asked. */
+  /** One row a target. */
   *rows(): Generator<{ target: Target; use: UpstreamUse; mostAlike: Alike }> {
     for (const { target, calls, wallMs, maxMs, errors, mostAlike } of this.uses.values()) {
       yield { target, use: { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors }, mostAlike };
     }
-  }
-
-  private closeStretch(nowMs: number): void {
-    const ms = Math.max(0, nowMs - this.sinceMs);
-    this.unionMs += ms;
-    this.unionIdleMs += Math.min(ms, Math.max(0, this.clock.idleMs() - this.sinceIdleMs));
-  }
-}
-
-const NO_USES: readonly UpstreamUse[] = [];
-
-/** Where the time of one request goes. Milliseconds. */
-export class RequestTimer implements TimeSplit {
-  calls: RequestCalls | null = null;
-  upstream = NO_USES;
-  upstreamMs = 0;
-  idleMs = 0;
-  busyMs = 0;
-  upstreamBusyMs = 0;
-  private unplacedCalls = 0;
-
-  constructor(
-    private readonly idleMsAtStart: number,
-    private readonly unplacedAtStart: number,
-  ) {}
-
-  /** Its parts as of now; `durationMs` is the sum of the first three. */
-  measure(durationMs: number, loopIdleMs: number, unplaced: number, union: Union): void {
-    this.upstreamMs = Math.min(durationMs, union.unionMs);
-    const restMs = durationMs - this.upstreamMs;
-    this.idleMs = Math.min(restMs, Math.max(0, loopIdleMs - this.idleMsAtStart - union.unionIdleMs));
-    this.busyMs = restMs - this.idleMs;
-    this.upstreamBusyMs = Math.max(0, this.upstreamMs - union.unionIdleMs);
-    this.unplacedCalls = unplaced - this.unplacedAtStart;
-  }
-
-  get time(): RequestTime {
-    const { upstreamMs, idleMs, busyMs, upstreamBusyMs, unplacedCalls } = this;
-    return { upstreamMs, idleMs, busyMs, upstreamBusyMs, unplacedCalls };
   }
 }

@@ -1,19 +1,22 @@
-import type { RequestTimer } from './request-calls.js';
+import type { RequestTimer } from './request-timer.js';
 
-/** Sums over the requests of one route, milliseconds; but for the first two of those that completed. */
+/** Sums over the requests of one route, milliseconds. */
 export class RouteTimes {
-  /** Aborted ones included: they were work, too. */
+  /** All requests, aborted ones included. */
   ended = 0;
   durationMs = 0;
+  /** Requests that completed; the sums below are theirs. */
   count = 0;
   upstreamMs = 0;
+  poolWaitMs = 0;
   busyMs = 0;
-  /** Of `busyMs`: a call was under way. */
+  /** The part of `busyMs` in which a call was under way. */
   upstreamBusyMs = 0;
 
-  add({ upstreamMs, busyMs, upstreamBusyMs }: RequestTimer): void {
+  add({ upstreamMs, poolWaitMs, busyMs, upstreamBusyMs }: RequestTimer): void {
     this.count += 1;
     this.upstreamMs += upstreamMs;
+    this.poolWaitMs += poolWaitMs;
     this.busyMs += busyMs + upstreamBusyMs;
     this.upstreamBusyMs += upstreamBusyMs;
   }

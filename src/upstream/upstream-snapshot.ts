@@ -5,13 +5,14 @@ import type { RouteTimes } from './route-times.js';
 import type { Target } from './target.js';
 
 export function upstreamSnapshot(targets: readonly Target[]): UpstreamSnapshot[] {
-  return targets.map(({ name, kind, calls, errors, inFlight, durations, routes }) => ({
+  return targets.map(({ name, kind, calls, errors, inFlight, durations, routes, pools }) => ({
     target: name,
     kind,
     calls,
     errors,
     inFlight,
     durationMs: durations.figures(),
+    pool: pools?.snapshot() ?? null,
     routes: [...routes].map(([route, row]) => ({ route: routeName(route), calls: row.calls, wallMs: row.wallMs })),
   }));
 }
@@ -50,6 +51,7 @@ export function routeTime(routes: readonly Route[], { times: all, shares, blocke
   return {
     ownCpuMs,
     upstreamMs: sum((times) => times.upstreamMs) / count,
+    poolWaitMs: sum((times) => times.poolWaitMs) / count,
     loopWaitMs: Math.max(0, sum((times) => times.busyMs) / count - own),
     loopShare: shares?.shareOfLoop(routes) ?? 0,
   };

@@ -10,12 +10,11 @@ import type { RequestState } from '../request/request-state.js';
 import { TimeSoFar } from '../ports/request-time.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
-import { inRootContext } from '../core/root-context.js';
-import { TREND_WINDOW_MS } from './call-trend.js';
 import { Channels } from './channels.js';
-import { hearNodeHttp } from './clients/node-http.js';
-import { hearTraced } from './clients/traced.js';
-import { hearUndici } from './clients/undici.js';
+import { Exporters } from './clients/exporters.js';
+import { subscribeNodeHttp } from './clients/node-http.js';
+import { subscribeRedis } from './clients/redis.js';
+import { subscribeUndici } from './clients/undici.js';
 import { findingsOf } from './findings.js';
 import { timed } from './timed.js';
 import { Targets } from './target.js';
@@ -28,13 +27,12 @@ type Options = NonNullable<Resolved<typeof upstreamOption>>;
 
 const idleMs = (): number => performance.nodeTiming.idleTime;
 
-/** Whom requests wait for, and where their time goes. */
+/** Measures calls to upstreams, and splits the time of requests. */
 export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, UpstreamCalls {
   private readonly targets: Targets;
   private readonly upstream: Upstream;
   private readonly channels: Channels;
   private readonly watched: WatchedClients;
-  private timer: NodeJS.Timeout | null = null;
 
   constructor(
     options: Options,
@@ -69,9 +67,11 @@ export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, Up
   }
 
   start(): void {
-    const tick = (): void => this.targets.all.forEach(({ trend }) => trend.tick());
-    this.timer = inRootContext(() => setInterval(tick, TREND_WINDOW_MS).unref());
-    for (const hear of [hearUndici, hearNodeHttp, hearTraced]) hear(this.channels, this.upstream);
+    const exporters = new Exporters();
+    subscribeUndici(this.channels, this.upstream, exporters);
+    subscribeNodeHttp(this.channels, this.upstream, exporters);
+    subscribeRedis(this.channels, this.upstream);
+    this.watched.subscribe(this.channels);
   }
 
   timeOf(routes: readonly Route[], blockedMs: number): RouteTime | null {
@@ -102,7 +102,6 @@ export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, Up
   drain(): void {
     this.channels.close();
     this.watched.close();
-    if (this.timer !== null) clearInterval(this.timer);
   }
 }
 

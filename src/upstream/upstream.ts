@@ -1,31 +1,30 @@
 import { entryOf } from '../core/entry-of.js';
-import { storedRequest, type RequestState } from '../request/request-state.js';
 import type { RequestTime } from '../core/record.js';
-import type { RequestTracker } from '../request/tracker.js';
+import { storedRequest, type RequestState } from '../request/request-state.js';
 import { isMeasured, type Route } from '../request/routes.js';
-import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock, type OpenCall } from './request-calls.js';
+import type { RequestTracker } from '../request/tracker.js';
+import { RequestCalls, type LoopClock, type OpenCall, type OpenWait } from './request-calls.js';
+import { RequestTimer } from './request-timer.js';
 import { RouteTimes } from './route-times.js';
 import type { MadeCall, Target, Targets } from './target.js';
-import { DrivenStatements } from './watch/driven-statements.js';
 
 /** A call under way. */
 export interface Call {
   readonly target: Target;
   readonly startedMs: number;
-  /** Of its request, when it is known and the call is timed there. */
+  /** The call on its request; null where no request is known, or the call is not timed there. */
   readonly timed: OpenCall | null;
 }
 
-/** Who makes a call; null: nobody knows. Foreign: a request of another application. */
+/** The request whose code runs; null: none. Foreign: a request of another application. */
 export type Caller = RequestState | null | 'foreign';
 
-/** Every request's timer is ours: this room alone sets it. */
+/** Every request's timer is of this room. */
 const timerOf = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
 
-/** Every call that the application makes: for its target, and for the request whose call it is. */
+/** Every call that the application makes: for its target, and for the request in whose async context it is made. */
 export class Upstream {
   readonly routes = new Map<Route, RouteTimes>();
-  readonly driven = new DrivenStatements();
   private unplaced = 0;
 
   constructor(
@@ -44,9 +43,9 @@ export class Upstream {
     if (timer === null) return;
     const { calls } = timer;
     calls?.close(state.endedMs);
-    this.measure(state, timer, state.endedMs);
+    timer.measure(state.endedMs - state.startedMs, this.clock.idleMs(), this.unplaced);
     const { route } = state;
-    if (calls !== null) this.tellTargets(timer, calls, state);
+    if (calls !== null) this.addToTargets(timer, calls, route);
     if (route === null) return;
     const times = entryOf(this.routes, route, () => new RouteTimes());
     times.ended += 1;
@@ -54,10 +53,9 @@ export class Upstream {
     if (!state.aborted) times.add(timer);
   }
 
-  private tellTargets(timer: RequestTimer, calls: RequestCalls, state: RequestState): void {
+  private addToTargets(timer: RequestTimer, calls: RequestCalls, route: Route | null): void {
     const rows = [...calls.rows()];
     timer.upstream = rows.map(({ use }) => use);
-    const { route } = state;
     if (route === null || !isMeasured(route)) return;
     const sumMs = rows.reduce((sum, { use }) => sum + use.wallMs, 0);
     for (const { target, use, mostAlike } of rows) {
@@ -66,74 +64,77 @@ export class Upstream {
       const repeatedMs = Math.min(waitMs, mostAlike.repeatedMs);
       target.askedBy(route, { calls: asked, wallMs, alike: mostAlike.calls, waitMs, repeatedMs });
     }
+    const waitedMs = [...calls.waits.values()].reduce((sum, ms) => sum + ms, 0);
+    for (const [{ pools }, ms] of calls.waits)
+      pools?.waited(route, waitedMs === 0 ? 0 : (timer.poolWaitMs * ms) / waitedMs);
   }
 
-  /** Of a request that has not ended. */
+  /** Splits the time of a request that has not ended. */
   splitSoFar(state: RequestState): RequestTime | null {
     const timer = timerOf(state);
     if (timer === null) return null;
-    this.measure(state, timer, this.clock.nowMs());
+    const nowMs = this.clock.nowMs();
+    timer.calls?.turn(nowMs);
+    timer.measure(nowMs - state.startedMs, this.clock.idleMs(), this.unplaced);
     return timer.time;
   }
 
-  private measure(state: RequestState, timer: RequestTimer, untilMs: number): void {
-    const union = timer.calls?.union(untilMs) ?? NO_CALLS;
-    timer.measure(untilMs - state.startedMs, this.clock.idleMs(), this.unplaced, union);
+  /** A client makes a call now; null where another application's request makes it. `what`: calls of one text are alike. */
+  begin(made: MadeCall, what: string): Call | null {
+    const caller = this.caller();
+    return caller === 'foreign' ? null : this.beginFor(caller, this.targets.find(made), what);
   }
 
-  /**
-   * Calls begin where the code that makes them runs. Null: another application's request makes it. `background`: one that
-   * nobody makes where no request is known to make it, as of a worker that waits for its queue.
-   */
-  begin(made: MadeCall, caller = this.caller(), background = false): Call | null {
-    return caller === 'foreign' ? null : this.beginFor(caller, this.targets.of(made), whatOf(made), background);
-  }
-
-  /** `what`: calls of one text are alike; null: this one is like no other. */
+  /** `what` null: this call is like no other. `background`: without a request it is not unplaced, like a queue worker's. */
   beginFor(state: RequestState | null, target: Target, what: string | null, background = false): Call {
     const startedMs = this.clock.nowMs();
     target.calls += 1;
     target.inFlight += 1;
     // A request that has ended has its record already.
-    const unplaced = (state === null || state.closed) && !background;
-    if (unplaced) this.unplaced += 1;
-    return { target, startedMs, timed: this.timed(state, target, what, startedMs) };
-  }
-
-  private timed(state: RequestState | null, target: Target, what: string | null, startedMs: number): OpenCall | null {
-    const timer = state === null || state.closed ? null : timerOf(state);
-    if (timer === null) return null;
-    timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls);
-    return timer.calls.begin(target, what, startedMs);
+    if ((state === null || state.closed) && !background) this.unplaced += 1;
+    return { target, startedMs, timed: this.callsOf(state)?.begin(target, what, startedMs) ?? null };
   }
 
   end({ target, startedMs, timed }: Call, failed: boolean): void {
     const nowMs = this.clock.nowMs();
     target.inFlight -= 1;
     if (failed) target.errors += 1;
-    target.took(nowMs - startedMs);
+    target.durations.record(nowMs - startedMs);
     timed?.of.end(timed, nowMs, failed);
   }
 
-  /** A call that is told of when it is over, and nobody knows by whom it was made. */
+  /** A call that a client reports at its end, without its request. */
   endedUnplaced(target: Target, durationMs: number): void {
     target.calls += 1;
     this.unplaced += 1;
-    target.took(durationMs);
+    target.durations.record(durationMs);
   }
 
-  /** No request but one is in flight: whatever a request does is its. */
-  get isAlone(): boolean {
-    return this.lifecycle.inFlight <= 1;
+  /** The code that runs asks a watched pool for a connection. Returns what ends the wait. */
+  beginWait(target: Target): () => void {
+    const caller = this.caller();
+    if (caller === 'foreign') return () => {};
+    const startedMs = this.clock.nowMs();
+    let open: OpenWait | null | undefined = this.callsOf(caller)?.beginWait(target, startedMs) ?? null;
+    return () => {
+      if (open === undefined) return;
+      const nowMs = this.clock.nowMs();
+      target.pools?.waits.record(nowMs - startedMs);
+      open?.of.endWait(open, nowMs);
+      open = undefined;
+    };
   }
 
-  /** The request whose code runs. */
+  private callsOf(state: RequestState | null): RequestCalls | null {
+    const timer = state === null || state.closed ? null : timerOf(state);
+    if (timer === null) return null;
+    return (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
+  }
+
+  /** The request in whose async context the code runs. */
   readonly caller = (): Caller => {
     const stored = storedRequest();
     if (stored === undefined) return null;
     return stored.owner === this.lifecycle ? stored : 'foreign';
   };
 }
-
-/** Two calls that are alike: the same URL, or the same command whatever its keys. */
-const whatOf = ({ what, method, path }: MadeCall): string => what ?? (path === '' ? method : `${method} ${path}`);

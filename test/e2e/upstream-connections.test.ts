@@ -2,16 +2,29 @@ import { once } from 'node:events';
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get } from '@nestjs/common';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import * as otel from '@opentelemetry/api';
+import { suppressTracing } from '@opentelemetry/core';
 import { Queue } from 'bullmq';
-import { Redis } from 'ioredis';
-import { afterEach, expect, inject, it } from 'vitest';
+import { afterEach, expect, inject, it, vi } from 'vitest';
+import { WebSocketServer } from 'ws';
 import { PerfService } from '../../src/index.js';
-import { adapterOf, startApp } from '../fixtures/app.js';
+import { adapterOf } from '../fixtures/app.js';
+import { undici } from '../fixtures/clients.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
 
 afterEach(closeApps);
+
+/** The part of a context manager that the SDK's own has. */
+class StoredContext implements otel.ContextManager {
+  private readonly store = new AsyncLocalStorage<otel.Context>();
+  active = () => this.store.getStore() ?? otel.ROOT_CONTEXT;
+  with: otel.ContextManager['with'] = (context, work, thisArg, ...args) =>
+    this.store.run(context, () => work.apply(thisArg, args));
+  bind: otel.ContextManager['bind'] = (_context, target) => target;
+  enable = () => this;
+  disable = () => this;
+}
 
 /** As ioredis tells of a command. */
 const tell = (command: string, args: unknown[], error?: Error): Promise<unknown> =>
@@ -48,29 +61,32 @@ it('counts no call for a worker that waits until there is something to do', asyn
   expect(rows).toMatchObject([{ target: 'redis cache:6379', calls: 2, inFlight: 0 }]);
 });
 
-it('counts no call for what never ends for undici: a WebSocket, and the tunnel of a proxy', async () => {
+it('counts no call for what never ends for undici: a WebSocket, an upgrade, and the tunnel of a proxy', async () => {
   const { app } = await buildApp(adapterOf('express'));
   const request = { origin: 'http://feed:3000', method: 'GET', path: '/', headers: ['accept', '*/*'] };
-  // As Node 24 tells of them: `create`, and nothing more.
-  for (const part of [{ headers: ['sec-websocket-key', 'x'] }, { method: 'CONNECT', path: 'api:443' }])
+  // Node 24 publishes `create`, and nothing more.
+  for (const part of [
+    { headers: ['sec-websocket-key', 'x'] },
+    { upgrade: 'chat' },
+    { method: 'CONNECT', path: 'api:443' },
+  ])
     channel('undici:request:create').publish({ request: { ...request, ...part } });
   channel('undici:request:create').publish({ request });
-  channel('undici:request:trailers').publish({ request, trailers: [] });
+  channel('undici:request:headers').publish({ request, response: { statusCode: 200 } });
   const rows = app.get(PerfService).snapshot().upstream;
   expect(rows).toMatchObject([{ target: 'http feed:3000', calls: 1, inFlight: 0 }]);
 });
 
-it('ends a call of undici that has become another protocol, of which no channel tells more', async () => {
+it('counts no call for a WebSocket of undici, which is the global one of Node 22', async () => {
   const { app } = await buildApp(adapterOf('express'));
-  const send = (headers: string): void => {
-    const request = { origin: 'http://feed:3000', method: 'GET', path: '/', headers: [] };
-    channel('undici:request:create').publish({ request });
-    channel('undici:client:sendHeaders').publish({ request, headers });
-  };
-  send('GET / HTTP/1.1\r\nhost: feed:3000\r\nconnection: upgrade\r\nupgrade: chat\r\n');
-  send('GET / HTTP/1.1\r\nhost: feed:3000\r\nconnection: keep-alive\r\n');
-  const rows = app.get(PerfService).snapshot().upstream;
-  expect(rows).toMatchObject([{ target: 'http feed:3000', calls: 2, errors: 0, inFlight: 1 }]);
+  const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+  await once(server, 'listening');
+  const socket = new undici.WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  await once(socket, 'open');
+  expect(app.get(PerfService).snapshot().upstream).toEqual([]);
+  socket.close();
+  await once(socket, 'close');
+  server.close();
 });
 
 it('knows the commands of BullMQ by the keys of its queues', async () => {
@@ -94,22 +110,53 @@ it('takes keys of the application for no queue of BullMQ', async () => {
   expect(rows).toMatchObject([{ target: 'redis cache:6379', calls: 4 }]);
 });
 
-it('leaves out what is posted to collectors of telemetry, and nothing that has a path like theirs', async () => {
+it('leaves out exporters by the addresses that the environment gives them, and nothing that has a path like theirs', async () => {
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector:4318');
+  vi.stubEnv('SENTRY_DSN', 'https://key@o1.ingest.sentry.io/42');
+  vi.stubEnv('DD_AGENT_HOST', 'agent');
   const { app } = await buildApp(adapterOf('express'));
-  const call = (method: string, path: string): void => {
-    const request = { origin: 'https://api.acme.com', method, path };
+  vi.unstubAllEnvs();
+  const call = (origin: string, path: string): void => {
+    const request = { origin, method: 'POST', path };
     channel('undici:request:create').publish({ request });
-    channel('undici:request:trailers').publish({ request, trailers: [] });
+    channel('undici:request:headers').publish({ request, response: { statusCode: 200 } });
   };
-  call('POST', '/v1/traces');
-  call('POST', '/otlp/v1/metrics');
-  call('POST', '/api/42/envelope/?sentry_version=7');
-  call('GET', '/v0.7/config');
+  call('http://collector:4318', '/v1/traces');
+  call('https://o1.ingest.sentry.io', '/api/42/envelope/?sentry_version=7');
+  call('http://agent:8126', '/v0.7/config');
+  call('https://statsigapi.net', '/v1/rgstr');
   const { upstream } = app.get(PerfService).snapshot();
   expect(upstream).toEqual([]);
-  call('GET', '/v1/metrics?from=1');
-  call('GET', '/v1/logs');
-  expect(app.get(PerfService).snapshot().upstream).toMatchObject([{ target: 'http api.acme.com', calls: 2 }]);
+  call('https://api.acme.com', '/v1/logs');
+  call('http://orders:4318', '/v1/traces');
+  call('https://o1.ingest.sentry.io', '/api/7/issues');
+  const targets = app
+    .get(PerfService)
+    .snapshot()
+    .upstream.map(({ target }) => target);
+  expect(targets).toEqual(['http api.acme.com', 'http orders:4318', 'http o1.ingest.sentry.io']);
+});
+
+it("leaves out what the OpenTelemetry SDK's own exporters send, wherever they send it", async () => {
+  const { app } = await buildApp(adapterOf('express'));
+  const server = createServer((_, response) => response.end());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`;
+  otel.context.setGlobalContextManager(new StoredContext());
+  const send = async (): Promise<void> => {
+    await (await fetch(url, { method: 'POST' })).text();
+    await once(httpRequest(url, { method: 'POST' }).end(), 'response');
+  };
+  try {
+    await otel.context.with(suppressTracing(otel.context.active()), send);
+    expect(app.get(PerfService).snapshot().upstream).toEqual([]);
+    await send();
+    expect(app.get(PerfService).snapshot().upstream).toMatchObject([{ calls: 2, errors: 0 }]);
+  } finally {
+    otel.context.disable();
+    server.close();
+    server.closeAllConnections();
+  }
 });
 
 it('names the server that was asked, whatever Host a client has sent, and counts no tunnel of a proxy', async () => {
@@ -129,34 +176,4 @@ it('names the server that was asked, whatever Host a client has sent, and counts
   server.closeAllConnections();
   const rows = app.get(PerfService).snapshot().upstream;
   expect(rows).toMatchObject([{ target: 'http 127.0.0.1', calls: 1 }]);
-});
-
-it.each([
-  ['together', { enableAutoPipelining: true }],
-  ['when the connection is there', { lazyConnect: true }],
-])('gives no request the commands of others that ioredis sends %s', async (_, options) => {
-  const { hostname, port } = new URL(inject('redisUrl'));
-  const client = new Redis({ host: hostname, port: Number(port), ...options });
-  if (!('lazyConnect' in options)) await client.ping();
-  @Controller()
-  class PriceController {
-    @Get('price')
-    async price() {
-      await client.get('price');
-      await delay(30);
-      return {};
-    }
-  }
-  const running = await startApp('fastify', { metadata: { controllers: [PriceController] } });
-  const ask = async (): Promise<void> => void (await (await fetch(`${running.url}/price`)).text());
-  await Promise.all([ask(), ask(), ask()]);
-  // Nobody else is there: it is this one's.
-  await ask();
-  const records = await running.requests();
-  await running.close();
-  client.disconnect();
-  const callsOf = records.map(({ upstream }) => (upstream ?? []).reduce((sum, { calls }) => sum + calls, 0));
-  expect(Math.max(...callsOf)).toBe(1);
-  for (const [i, { time }] of records.entries()) expect(callsOf[i]! + time!.unplacedCalls).toBeGreaterThanOrEqual(1);
-  expect(callsOf.at(-1)).toBe(1);
 });

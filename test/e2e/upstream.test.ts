@@ -1,4 +1,5 @@
-import { createServer, get, type Server } from 'node:http';
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AddressInfo } from 'node:net';
 import { Controller, Get, Inject, Param } from '@nestjs/common';
@@ -6,7 +7,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { PerfService, type RequestRecord, type UpstreamSnapshot } from '../../src/index.js';
 import { freePort } from '../../scripts/redis.mjs';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { adapters, byTurns, startApp, type TestApp } from '../fixtures/app.js';
 
 /** Answers after the milliseconds in its path; `/500` fails. */
 let server: Server;
@@ -23,6 +24,10 @@ beforeAll(async () => {
       response.writeHead(302, { location: `/${ms}` }).end('moved '.repeat(40_000));
       return;
     }
+    if (request.url!.startsWith('/body/')) {
+      response.writeHead(200).write('body '.repeat(400_000));
+      return;
+    }
     setTimeout(() => response.writeHead(status).end('answer'), ms);
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
@@ -33,6 +38,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   server.close();
+  server.closeAllConnections();
   await redis.quit();
 });
 
@@ -63,6 +69,31 @@ class CallsController {
   @Get('moved')
   async moved() {
     await (await fetch(`${upstream}/moved/1`)).text();
+    await delay(200);
+    return {};
+  }
+
+  @Get('unread')
+  async unread() {
+    const { status } = await fetch(`${upstream}/body/1`);
+    await delay(200);
+    return { status };
+  }
+
+  @Get('cancelled')
+  async cancelled() {
+    const response = await fetch(`${upstream}/body/1`);
+    await response.body!.cancel();
+    await delay(200);
+    return {};
+  }
+
+  /** As a client of node:http that wants the status only. */
+  @Get('dropped')
+  async dropped() {
+    const request = get(`${upstream}/body/1`);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.destroy();
     await delay(200);
     return {};
   }
@@ -139,7 +170,7 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
     return targets.find(({ target }) => target === `http ${new URL(upstream).host}`)!;
   };
   const expectSum = ({ time, durationMs }: RequestRecord): void =>
-    expect(time!.upstreamMs + time!.idleMs + time!.busyMs).toBeCloseTo(durationMs, 6);
+    expect(time!.upstreamMs + time!.poolWaitMs + time!.idleMs + time!.busyMs).toBeCloseTo(durationMs, 6);
 
   it('are none of a request that makes none', async () => {
     const record = await recordOf('none');
@@ -164,6 +195,17 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
     expect(record.time!.idleMs).toBeGreaterThan(20);
     expect(asked()).toMatchObject({ calls: 2, errors: 0, inFlight: 0 });
   });
+
+  it.each(byTurns(adapter, ['unread', 'cancelled', 'dropped']))(
+    'end with their head where the body is %s',
+    async (how) => {
+      const record = await recordOf(how);
+      expect(record.upstream).toMatchObject([{ calls: 1, errors: 0 }]);
+      expect(record.time!.idleMs).toBeGreaterThan(20);
+      expect(record.time!.upstreamMs).toBeLessThan(record.durationMs - 100);
+      expect(asked()).toMatchObject({ calls: 1, errors: 0, inFlight: 0 });
+    },
+  );
 
   it('that answer 500 or more, refuse or are given up are errors', async () => {
     const record = await recordOf('failing');
@@ -233,7 +275,7 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
         kind: 'repeated-calls',
         route: 'GET /orders',
         text: expect.stringMatching(
-          /^GET \/orders calls redis \S+:\d+ 12 times a request, which is \d+ % of its time: one call for all, or a cache, would save up to \d+ %$/,
+          /^GET \/orders calls redis \S+:\d+ 12 times a request \(N\+1\), which is \d+ % of its time: one call for all, or a cache, would save up to \d+ %$/,
         ),
       },
     ]);

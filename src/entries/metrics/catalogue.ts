@@ -1,5 +1,11 @@
 import type { ResourceSample } from '../../core/record.js';
-import type { CachedMethodStats, PerfSnapshot, RouteSnapshot, UpstreamSnapshot } from '../../core/snapshot.js';
+import type {
+  CachedMethodStats,
+  PerfSnapshot,
+  PoolSnapshot,
+  RouteSnapshot,
+  UpstreamSnapshot,
+} from '../../core/snapshot.js';
 import type { BlockTotal } from './block-totals.js';
 import { isHttp } from './durations.js';
 import { counter, gauge, metricOf, upDownCounter } from './metric.js';
@@ -73,6 +79,23 @@ const byTarget = (of: (upstream: UpstreamSnapshot) => number): Reading =>
 /** In whole microseconds: a sum that is made of its mean again must not seem to go back. */
 const endedSeconds = ({ calls, inFlight, durationMs }: UpstreamSnapshot): number =>
   Math.round(durationMs.mean * (calls - inFlight) * 1_000) / 1e6;
+
+/** Watched pools by target, under the names of OpenTelemetry's database conventions. */
+const POOL = 'db.client.connection.pool.name';
+const byPool = (of: (pool: PoolSnapshot) => number | null): Reading =>
+  lines([POOL], ({ snapshot, cap }) =>
+    snapshot.upstream.flatMap(({ target, pool }): Line[] => {
+      const value = pool === null ? null : of(pool);
+      return value === null ? [] : [[value, cap.admit(target)]];
+    }),
+  );
+
+const poolConnections = lines([POOL, 'db.client.connection.state'], ({ snapshot, cap }) =>
+  snapshot.upstream.flatMap(({ target, pool }): Line[] => {
+    if (pool?.total == null || pool.idle === null) return [];
+    return linesOf({ idle: pool.idle, used: pool.total - pool.idle }, cap.admit(target));
+  }),
+);
 
 type UpstreamCalls = NonNullable<PerfSnapshot['resilience']>[string];
 
@@ -223,6 +246,22 @@ const ROWS: readonly Row[] = [
     byTarget(endedSeconds),
   ],
   [upDownCounter('perf.upstream.active_calls', '{call}'), 'Calls under way.', byTarget((of) => of.inFlight)],
+  [
+    upDownCounter('db.client.connection.count', '{connection}'),
+    'Connections of watched pools, by state.',
+    poolConnections,
+  ],
+  [upDownCounter('db.client.connection.max', '{connection}'), 'Connections allowed.', byPool((of) => of.max)],
+  [
+    upDownCounter('db.client.connection.pending_requests', '{request}'),
+    'Callers that wait for a connection.',
+    byPool((of) => of.waiting),
+  ],
+  [
+    counter('perf.upstream.pool_wait', 's'),
+    'Time that callers have waited for a connection.',
+    byPool(({ acquired, waitMs }) => Math.round(waitMs.mean * acquired * 1_000) / 1e6),
+  ],
 
   [
     counter('perf.resilience.calls', '{call}'),

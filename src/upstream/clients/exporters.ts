@@ -1,12 +1,44 @@
-/** Paths to which telemetry is posted: OTLP over HTTP (https://opentelemetry.io/docs/specs/otlp/#otlphttp-request) and Sentry. */
-const POSTED = /(\/v1\/(traces|metrics|logs)|^\/api\/\d+\/envelope\/)(\?|$)/;
-/** Of the Datadog agent's intake, on a port or a socket. */
-const DATADOG = /^\/(v0\.\d\/(traces|stats|config)|telemetry\/proxy\/.*)(\?|$)/;
-/** OTLP's and the Datadog agent's ports. */
-const PORTS = /:(4317|4318|8126)$/;
-/** Where Statsig's SDKs post events and ask for configurations. */
-const HOSTS = /(^|\.)(statsigapi\.net|prodregistryv2\.org|featureassets\.org|statsigcdn\.com)(:\d+)?$/;
+/** Posts to these hosts are events and configurations of Statsig's SDKs. */
+const STATSIG = /(^|\.)(statsigapi\.net|prodregistryv2\.org|featureassets\.org|statsigcdn\.com)(:\d+)?$/;
 
-/** Whether a call belongs to the telemetry of the process, and not to its work. */
-export const isExporter = (host: string, method: string, path: string): boolean =>
-  (method === 'POST' && POSTED.test(path)) || DATADOG.test(path) || PORTS.test(host) || HOSTS.test(host);
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The global of every copy of `@opentelemetry/api` 1.x, and the key under which `suppressTracing()` marks a context. */
+const OTEL_API = Symbol.for('opentelemetry.js.api.1');
+const SUPPRESSED = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
+interface OtelGlobal {
+  readonly context?: { active(): { getValue(key: symbol): unknown } };
+}
+
+/** Whether the code that runs exports telemetry: the OpenTelemetry SDK says so around each export. */
+const isSuppressed = (): boolean =>
+  (globalThis as { [OTEL_API]?: OtelGlobal })[OTEL_API]?.context?.active().getValue(SUPPRESSED) === true;
+
+/** Tells calls of the process's telemetry from its work, by the addresses that exporters are given in the environment. */
+export class Exporters {
+  private readonly endpoints: readonly { readonly host: string; readonly path: string }[];
+
+  constructor(environment: Environment = process.env) {
+    this.endpoints = urlsIn(environment).map((url) => {
+      const { host, pathname } = new URL(url);
+      return { host, path: pathname.replace(/\/$/, '') };
+    });
+  }
+
+  /** Whether the call that begins now is an export. `path` with its query string. */
+  has(host: string, path: string): boolean {
+    const isEndpoint = this.endpoints.some((one) => one.host === host && path.startsWith(one.path));
+    return isEndpoint || STATSIG.test(host) || isSuppressed();
+  }
+}
+
+function urlsIn(environment: Environment): string[] {
+  const { DD_TRACE_AGENT_URL, DD_AGENT_HOST, DD_TRACE_AGENT_PORT = '8126', SENTRY_DSN = '' } = environment;
+  const otlp = ['', 'TRACES_', 'METRICS_', 'LOGS_'].map(
+    (signal) => environment[`OTEL_EXPORTER_OTLP_${signal}ENDPOINT`],
+  );
+  const datadog = DD_TRACE_AGENT_URL ?? (DD_AGENT_HOST && `http://${DD_AGENT_HOST}:${DD_TRACE_AGENT_PORT}`);
+  // A DSN is `https://key@host/project`; events go to `/api/<project>/envelope/`.
+  const sentry = SENTRY_DSN.replace(/^(https?:\/\/)[^@]*@([^/]+)\/(?:.*\/)?(\d+)$/, '$1$2/api/$3/');
+  return [...otlp, datadog, sentry].filter((url): url is string => url !== undefined && URL.canParse(url));
+}

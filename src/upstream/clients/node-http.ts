@@ -2,60 +2,50 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { listenShared } from '../../core/shared-listener.js';
 import type { Channels } from '../channels.js';
 import type { Call, Upstream } from '../upstream.js';
-import { isExporter } from './exporters.js';
-import { isRedirect } from './redirects.js';
+import type { Exporters } from './exporters.js';
 
 const HOST = /^[\w.:[\]-]{1,255}$/;
 const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { 'http:': /:80$/, 'https:': /:443$/ };
 
-/** `node:http` and `node:https`: https://nodejs.org/api/diagnostics_channel.html#http. */
-export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
-  const calls = new WeakMap<ClientRequest, Call>();
-  const responses = new WeakMap<ClientRequest, IncomingMessage>();
-  const failing = new WeakSet<ClientRequest>();
-  const hasFailed = (request: ClientRequest): boolean =>
-    failing.has(request) || responses.get(request)?.aborted === true;
-  const end = (request: ClientRequest): void => {
+/** Subscribes to `node:http` and `node:https`: https://nodejs.org/api/diagnostics_channel.html#http. A call ends with the head. */
+export function subscribeNodeHttp(channels: Channels, upstream: Upstream, exporters: Exporters): void {
+  const calls = new WeakMap<ClientRequest, Call | null>();
+  const end = (request: ClientRequest, failed: boolean): void => {
     const call = calls.get(request);
-    if (call === undefined) return;
-    calls.delete(request);
-    upstream.end(call, hasFailed(request));
+    if (call === undefined || call === null) return;
+    calls.set(request, null);
+    upstream.end(call, failed);
   };
   const begin = ({ request }: { request: ClientRequest }): void => {
     if (calls.has(request)) return;
     const host = hostOf(request);
     const { method, path } = request;
-    // What goes through a proxy's tunnel is heard of itself.
-    if (method === 'CONNECT' || isExporter(host, method, path)) return;
-    const call = upstream.begin({ kind: 'http', host, method, path });
-    if (call === null) return;
+    // Calls through a proxy's tunnel have their own events.
+    if (method === 'CONNECT' || exporters.has(host, path)) return void calls.set(request, null);
+    const call = upstream.begin({ kind: 'http', host, method, path }, `${method} ${path}`);
     calls.set(request, call);
-    // Who gives it up may have answered before Node tells.
-    const isGivenUp = () => request.destroyed && responses.get(request)?.complete !== true;
-    if (call.timed !== null) call.timed.hasFailed = () => hasFailed(request) || isGivenUp();
-    // After the body, or a failure: Node has no channel for it.
-    const ignoreClose = listenShared(request, 'close', () => {
-      ignoreClose();
-      end(request);
+    if (call === null) return;
+    // The handler may answer before Node reports that it has given the call up.
+    if (call.timed !== null) call.timed.hasFailed = () => request.destroyed;
+    const removeListener = listenShared(request, 'close', () => {
+      removeListener();
+      end(request, true);
     });
   };
-  // In the caller's context; older Nodes tell only when the request has its socket.
+  // The caller's context; older versions of Node publish only when the request has its socket.
   channels.on('http.client.request.created', begin);
   channels.on('http.client.request.start', begin);
-  channels.on('http.client.request.error', ({ request }: { request: ClientRequest }) => failing.add(request));
+  channels.on('http.client.request.error', ({ request }: { request: ClientRequest }) => end(request, true));
   channels.on(
     'http.client.response.finish',
-    ({ request, response }: { request: ClientRequest; response: IncomingMessage }) => {
-      if (isRedirect(response.statusCode)) return end(request);
-      responses.set(request, response);
-      if ((response.statusCode ?? 0) >= 500) failing.add(request);
-    },
+    ({ request, response }: { request: ClientRequest; response: IncomingMessage }) =>
+      end(request, (response.statusCode ?? 0) >= 500),
   );
 }
 
 /**
- * The host that was asked, with its port unless that is the protocol's own. Node tells the port in the header alone, which may
- * be somebody else's: a reverse proxy passes on what its client has sent.
+ * The host that was asked, with its port unless that is the protocol's own. Only the header holds the port, and a reverse proxy
+ * passes on the header that its client has sent.
  */
 function hostOf(request: ClientRequest): string {
   const { host: asked, protocol } = request;

@@ -2,41 +2,83 @@ import type { EventEmitter } from 'node:events';
 import { listenShared } from '../../core/shared-listener.js';
 import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
 
+/** The documented part of tarn's pool: https://github.com/Vincit/tarn.js. */
+interface Pool {
+  readonly max?: number;
+  numUsed(): number;
+  numFree(): number;
+  numPendingAcquires(): number;
+  on(event: string, listener: (id: number) => void): void;
+  removeListener(event: string, listener: (id: number) => void): void;
+}
+
 /** The part of a knex instance that its types and guide show. */
 interface Knex extends EventEmitter {
-  readonly client: { readonly dialect?: string; readonly config?: { readonly connection?: unknown } };
+  readonly client: {
+    readonly dialect?: string;
+    readonly config?: { readonly connection?: unknown };
+    readonly pool?: object;
+  };
 }
 
 /** https://knexjs.org/guide/interfaces.html#events; a builder's own events come for whatever ends it, timeouts too. */
 export function watchKnex(client: object, hearer: Hearer): (() => void) | null {
   if (typeof client !== 'function' || !hasMethods(client, 'raw', 'transaction', 'on', 'off')) return null;
   const knex = client as unknown as Knex;
-  const { dialect } = knex.client;
+  const { dialect, pool } = knex.client;
   const host = hostOf(knex);
   const name = dialect === undefined ? 'knex' : (NAMES[dialect] ?? dialect);
-  const heard = new WeakSet<EventEmitter>();
+  const known = new WeakSet<EventEmitter>();
   let stopped = false;
   const onStart = (builder: EventEmitter): void => {
-    if (heard.has(builder)) return;
-    heard.add(builder);
-    // A builder has one query after the other in flight; of one that is awaited twice, two that are alike.
+    if (known.has(builder)) return;
+    known.add(builder);
+    // A builder has one query after the other in flight; a builder that is awaited twice has two that are alike.
     const open: EndCall[] = [];
     listenShared(builder, 'query', ({ sql = '' }: { readonly sql?: string }) => {
-      if (stopped) return;
-      const call = { kind: 'sql', client: name, host, method: 'query', what: sql, driven: true } as const;
-      open.push(hearer.begin(call));
+      if (!stopped) open.push(hearer.begin({ kind: 'sql', client: name, host, method: 'query', what: sql }));
     });
     listenShared(builder, 'query-response', () => open.shift()?.(false));
     listenShared(builder, 'query-error', () => open.shift()?.(true));
   };
-  const stop = listenShared(knex, 'start', onStart);
+  const stopQueries = listenShared(knex, 'start', onStart);
+  const stopWaits = isTarn(pool)
+    ? watchPool(pool, hearer.pool(pool, { kind: 'sql', client: name, host }, readSize))
+    : null;
   return () => {
     stopped = true;
-    stop();
+    stopQueries();
+    stopWaits?.();
   };
 }
 
-/** As the other clients of these databases are named. */
+const isTarn = (pool: object | undefined): pool is Pool =>
+  pool !== undefined && hasMethods(pool, 'numUsed', 'numFree', 'numPendingAcquires', 'on', 'removeListener');
+
+const readSize = (pool: Pool) => ({
+  max: pool.max ?? null,
+  total: pool.numUsed() + pool.numFree(),
+  idle: pool.numFree(),
+  waiting: pool.numPendingAcquires(),
+});
+
+/** A pool emits a request where it is made, and its success or failure with the same number. */
+function watchPool(pool: Pool, beginWait: () => () => void): () => void {
+  const waits = new Map<number, () => void>();
+  const onEnd = (id: number): void => {
+    waits.get(id)?.();
+    waits.delete(id);
+  };
+  const listeners: [string, (id: number) => void][] = [
+    ['acquireRequest', (id) => void waits.set(id, beginWait())],
+    ['acquireSuccess', onEnd],
+    ['acquireFail', onEnd],
+  ];
+  for (const [event, listener] of listeners) pool.on(event, listener);
+  return () => listeners.forEach(([event, listener]) => pool.removeListener(event, listener));
+}
+
+/** The names that other clients of these databases have. */
 const NAMES: Readonly<Record<string, string>> = { postgresql: 'postgres', mysql2: 'mysql', mariadb: 'mysql' };
 
 function hostOf({ client }: Knex): string {

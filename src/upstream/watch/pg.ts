@@ -1,6 +1,6 @@
-import type { EventEmitter } from 'node:events';
+import { EventEmitter, errorMonitor } from 'node:events';
 import { listenShared } from '../../core/shared-listener.js';
-import { hearQueries } from './pg-query.js';
+import { endingCallback, settling, surround, surroundLending, type Callback } from './surround.js';
 import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
 
 /** The documented part of `pg.Client`. */
@@ -13,7 +13,17 @@ interface Client extends EventEmitter {
 /** The documented part of `pg.Pool`. */
 interface Pool extends EventEmitter {
   readonly totalCount: number;
-  readonly options?: { connectionString?: string; host?: string; port?: number; database?: string };
+  readonly idleCount: number;
+  readonly waitingCount: number;
+  readonly options?: { connectionString?: string; host?: string; port?: number; database?: string; max?: number };
+}
+
+/** https://node-postgres.com/apis/client#queryconfig */
+interface Config {
+  readonly text?: string;
+  readonly callback?: Callback;
+  /** A cursor, a stream and a `Query` have it. */
+  readonly submit?: unknown;
 }
 
 /** A `Pool` and the clients that it lends: https://node-postgres.com/apis/pool#events. */
@@ -21,45 +31,78 @@ export function watchPgPool(client: object, hearer: Hearer): (() => void) | null
   if (!hasMethods(client, 'query', 'connect', 'on', 'off')) return null;
   if (typeof (client as Partial<Pool>).totalCount !== 'number') return null;
   const pool = client as unknown as Pool;
-  let host = hostOfPool(pool);
+  const host = hostOfPool(pool);
   const lent = new Map<Client, () => void>();
-  const handedOver = new WeakSet<Client>();
-  const onAcquire = (one: Client): void => {
-    host = serverName(one.host, one.port, one.database);
-    if (!lent.has(one)) {
-      const begin = (what: string): EndCall => hearer.begin(call(what), { known: !handedOver.has(one) });
-      lent.set(one, hearQueries(one, begin, { isPool: false }));
-    }
-    // A callback that has waited for a client runs in the code of who has given it back.
-    handedOver.add(one);
-    queueMicrotask(() => handedOver.delete(one));
-  };
+  const stopWaits = surroundLending(
+    pool,
+    'connect',
+    hearer.pool(pool, { kind: 'sql', client: 'postgres', host }, readSize),
+  );
+  const stopAcquire = listenShared(pool, 'acquire', (one: Client) => {
+    if (!lent.has(one)) lent.set(one, surroundQuery(one, hearer, host));
+  });
   const onRemove = (one: Client): void => {
     lent.get(one)?.();
     lent.delete(one);
   };
-  const call = (what: string) => ({ kind: 'sql', client: 'postgres', host, method: 'query', what }) as const;
-  const stop = hearQueries(pool, (what) => hearer.begin(call(what)), { isPool: true });
-  const stopAcquire = listenShared(pool, 'acquire', onAcquire);
   const stopRemove = listenShared(pool, 'remove', onRemove);
   return () => {
-    for (const one of [stopAcquire, stopRemove, stop]) one();
+    for (const stop of [stopWaits, stopAcquire, stopRemove]) stop();
     for (const one of lent.keys()) onRemove(one);
   };
 }
+
+const readSize = ({ options, totalCount: total, idleCount: idle, waitingCount: waiting }: Pool) => ({
+  max: options?.max ?? null,
+  total,
+  idle,
+  waiting,
+});
 
 /** A `Client` that no pool lends. */
 export function watchPgClient(client: object, hearer: Hearer): (() => void) | null {
   if (!hasMethods(client, 'query', 'connect', 'escapeIdentifier', 'on', 'off')) return null;
   const { host, port, database } = client as unknown as Client;
-  const server = serverName(host, port, database);
-  const call = { kind: 'sql', client: 'postgres', host: server, method: 'query' } as const;
-  return hearQueries(client, (what) => hearer.begin({ ...call, what }), { isPool: false });
+  return surroundQuery(client, hearer, serverName(host, port, database));
 }
 
-/** Until it has lent a client, which knows. */
+/** The clients of a pool connect to the same server. */
 function hostOfPool({ options = {} }: Pool): string {
   const { PGHOST, PGPORT, PGDATABASE } = process.env;
   const { connectionString, host = PGHOST ?? 'localhost', port = PGPORT ?? 5432, database = PGDATABASE } = options;
   return (connectionString === undefined ? null : serverOf(connectionString)) ?? serverName(host, port, database);
+}
+
+/** node-postgres has no event for a query: https://github.com/brianc/node-postgres/pull/3650. */
+const surroundQuery = (client: object, hearer: Hearer, host: string): (() => void) =>
+  surround(client, 'query', (given, proceed) => {
+    const config = configOf(given[0]);
+    if (config === null) return proceed(given);
+    const end = hearer.begin({ kind: 'sql', client: 'postgres', host, method: 'query', what: config.text ?? '' });
+    const rest = given.slice(1).map((one) => (typeof one === 'function' ? endingCallback(one as Callback, end) : one));
+    const isSubmittable = typeof config.submit === 'function';
+    if (isSubmittable) endByEvents(config, end);
+    // A `Query` with a callback emits no error.
+    if (typeof config.callback === 'function')
+      Object.defineProperty(config, 'callback', { value: endingCallback(config.callback, end), enumerable: true });
+    const run = (): unknown => proceed([typeof given[0] === 'string' ? given[0] : config, ...rest]);
+    return isSubmittable ? run() : settling(run, end);
+  });
+
+/** A copy of the query, so that the caller's own object stays as it is; null: the client rejects the argument itself. */
+function configOf(given: unknown): Config | null {
+  if (typeof given === 'string') return { text: given };
+  if (typeof given !== 'object' || given === null) return null;
+  if (typeof (given as Config).submit === 'function') return given;
+  // An object of some class may have getters.
+  return Object.getPrototypeOf(given) === Object.prototype ? { ...given } : (Object.create(given) as Config);
+}
+
+/** A cursor, a stream and a `Query` emit their end. */
+function endByEvents(submitted: unknown, end: EndCall): void {
+  if (!(submitted instanceof EventEmitter)) return end(false);
+  // A cursor emits its error only to listeners, and fails no code with it.
+  if (hasMethods(submitted, 'read', 'close') && !hasMethods(submitted, 'pipe')) submitted.on('error', () => {});
+  submitted.once(errorMonitor, () => end(true));
+  for (const event of ['end', 'close']) submitted.once(event, () => end(false));
 }

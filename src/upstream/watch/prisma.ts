@@ -1,3 +1,4 @@
+import { PerfError } from '../../core/perf.error.js';
 import { hasMethods, type Hearer } from './watched-call.js';
 
 /** https://www.prisma.io/docs/orm/prisma-client/observability-and-logging/logging#event-based-logging */
@@ -6,18 +7,29 @@ interface QueryEvent {
   /** Milliseconds. */
   readonly duration: number;
 }
+interface Prisma {
+  /** Private: its absence proves nothing. */
+  readonly _engineConfig?: { readonly logQueries?: unknown };
+}
 
 /**
- * Prisma tells of a query when it is over, and its engine does so in the context of whoever has connected first: such a call is
- * never placed on a request.
+ * Prisma emits a query at its end, in the context of whoever has connected first: such a call is never placed on a request.
+ * @throws PERF_ERR_WATCH when the client emits no queries
  */
 export function watchPrisma(client: object, hearer: Hearer): (() => void) | null {
-  if (!hasMethods(client, '$on', '$connect', '$disconnect')) return null;
+  if (!hasMethods(client, '$connect', '$disconnect')) return null;
+  const { _engineConfig } = client as Prisma;
+  if (!hasMethods(client, '$on') || (_engineConfig !== undefined && _engineConfig.logQueries !== true))
+    throw new PerfError(
+      'PERF_ERR_WATCH',
+      'perf.watch() was given a Prisma client that emits no queries. Make it with ' +
+        "`new PrismaClient({ log: [{ emit: 'event', level: 'query' }] })`, and watch it before `$extends()`.",
+    );
   let stopped = false;
   // There is no `$off`.
-  client.$on('query', ({ query, duration }: QueryEvent) => {
-    if (stopped) return;
-    hearer.ended({ kind: 'sql', client: 'prisma', host: 'database', method: 'query', what: query }, duration);
+  client.$on('query', ({ duration }: QueryEvent) => {
+    if (!stopped)
+      hearer.ended({ kind: 'sql', client: 'prisma', host: 'database', method: 'query', what: '' }, duration);
   });
   return () => (stopped = true);
 }

@@ -1,18 +1,21 @@
 import type { UpstreamKind } from '../../core/record.js';
+import type { PoolSize } from '../pool.js';
 import type { Call, Upstream } from '../upstream.js';
 
-/** A call as a watched client tells of it. */
-export interface WatchedCall {
+/** The server of a client. */
+export interface WatchedServer {
   readonly kind: UpstreamKind;
   /** The first word of its target: `'postgres'`. */
   readonly client: string;
   readonly host: string;
+}
+
+/** A call of a watched client. */
+export interface WatchedCall extends WatchedServer {
   /** `'query'`, or the command. */
   readonly method: string;
-  /** The statement, or the command: calls that are alike have one text. It is kept while the request runs, and never shown. */
+  /** The statement, or the command: calls that are alike have one text. It lives as long as the request, and is never shown. */
   readonly what: string;
-  /** It is made through a driver, which may be heard as well. */
-  readonly driven?: boolean;
 }
 
 /** Ends a call, once. */
@@ -40,18 +43,19 @@ export const untilEnd = <T>(result: PromiseLike<T>, end: EndCall): PromiseLike<T
     },
   );
 
-/** Who hears what a watched client tells. */
+/** Receives what a watched client does. */
 export interface Hearer {
-  /** `known: false`: the code that runs now may be another request's. */
-  begin(call: WatchedCall, whose?: { known: boolean }): EndCall;
-  /** A call that is told of when it is over: nobody knows whose it was. */
+  begin(call: WatchedCall): EndCall;
+  /** A call that a client reports at its end, without its request. */
   ended(call: WatchedCall, durationMs: number): void;
+  /** Adds a pool to its target. Returns a function that begins a wait for a connection, and returns what ends the wait. */
+  pool<P extends object>(pool: P, server: WatchedServer, readSize: (pool: P) => PoolSize): () => () => void;
 }
 
-/** Hears of one client's calls; what it returns stops that. Null: it is no such client. */
+/** Subscribes to one client; returns what ends that. Null: it is no such client. */
 export type Watch = (client: object, hearer: Hearer) => (() => void) | null;
 
-/** `db:5432/shop`; what is not known is left out. */
+/** `db:5432/shop`; unknown parts are left out. */
 export function serverName(host: unknown, port: unknown, database: unknown): string {
   const isLabel = (part: unknown): part is string | number =>
     typeof part === 'number' || (typeof part === 'string' && part !== '');
@@ -60,7 +64,7 @@ export function serverName(host: unknown, port: unknown, database: unknown): str
   return `${server}${isLabel(port) ? `:${port}` : ''}${isLabel(database) ? `/${database}` : ''}`;
 }
 
-/** The same of a URL; it may hold a password. */
+/** The same for a URL, which may hold a password. */
 export function serverOf(url: string): string | null {
   if (!URL.canParse(url)) return null;
   const { hostname, port, pathname } = new URL(url);

@@ -68,7 +68,7 @@ const knexOf = (emitter: EventEmitter) =>
     off: emitter.off.bind(emitter),
     client: {},
   });
-const hearer = { begin: () => () => {}, ended: () => {} };
+const hearer = { begin: () => () => {}, ended: () => {}, pool: () => () => () => {} };
 const stand = (_command: unknown, _pipeline: unknown, send: () => unknown) => send();
 
 it.each([

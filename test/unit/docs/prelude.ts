@@ -104,6 +104,9 @@ declare module 'pg' {
     constructor(options: { host?: string; database?: string; max?: number });
   }
 }
+declare module 'mysql2/promise' {
+  export function createPool(options: { host?: string; database?: string; connectionLimit?: number }): object;
+}
 declare module 'mongodb' {
   export class MongoClient {
     constructor(url: string, options?: { monitorCommands?: boolean });

@@ -71,7 +71,7 @@ describe('an object for JSON loggers', () => {
     Logger.overrideLogger({ log: keep, warn: keep, error: keep });
     const sink = loggerSink({ format: 'object' });
     await sink.start?.(new FakeHost());
-    const time = { upstreamMs: 1_500, idleMs: 400, busyMs: 100, upstreamBusyMs: 0, unplacedCalls: 0 };
+    const time = { upstreamMs: 1_500, poolWaitMs: 0, idleMs: 400, busyMs: 100, upstreamBusyMs: 0, unplacedCalls: 0 };
     await sink.publish([blockRecord(), requestRecord({ slow: true, time })]);
     await sink.close?.();
     for (const line of lines) {

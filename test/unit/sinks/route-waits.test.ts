@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { Summaries, summaryText } from '../../../src/sinks/summary.js';
 import { FakeHost, routeSnapshot } from '../../fixtures/sink-host.js';
 
-const TIME = { ownCpuMs: null, loopWaitMs: 0, loopShare: 0 };
+const TIME = { ownCpuMs: null, poolWaitMs: 0, loopWaitMs: 0, loopShare: 0 };
 const times = (count: number, ms: number): number[] => Array.from({ length: count }, () => ms);
 
 /** All that `count` requests of GET /insights have waited since the start, a request, and which calls were under way then. */

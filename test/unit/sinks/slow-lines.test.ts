@@ -5,6 +5,7 @@ import { requestRecord } from '../../fixtures/records.js';
 
 const IDLE: RequestTime = {
   upstreamMs: 0,
+  poolWaitMs: 0,
   idleMs: 1_185,
   busyMs: 25,
   upstreamBusyMs: 0,

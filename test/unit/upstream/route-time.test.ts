@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { LoopShares } from '../../../src/ports/loop-profile.js';
 import { Route } from '../../../src/request/routes.js';
 import type { Estimate } from '../../../src/core/snapshot.js';
-import type { RequestTimer } from '../../../src/upstream/request-calls.js';
+import type { RequestTimer } from '../../../src/upstream/request-timer.js';
 import { RouteTimes } from '../../../src/upstream/route-times.js';
 import { routeTime } from '../../../src/upstream/upstream-snapshot.js';
 
@@ -13,7 +13,7 @@ function timeOf(requests: number, { blockedMs = 0, own = null }: { blockedMs?: n
   const times = new RouteTimes();
   for (let i = 0; i < requests; i++) {
     times.ended += 1;
-    times.add({ upstreamMs: 40, busyMs: 70, upstreamBusyMs: 30 } as RequestTimer);
+    times.add({ upstreamMs: 40, poolWaitMs: 5, busyMs: 70, upstreamBusyMs: 30 } as RequestTimer);
   }
   const shares: LoopShares = { ownCpuMs: () => own, shareOfLoop: () => 0.2, sampledMs: () => 0 };
   return routeTime([route], { times: new Map([[route, times]]), shares, blockedMs })!;
@@ -21,7 +21,7 @@ function timeOf(requests: number, { blockedMs = 0, own = null }: { blockedMs?: n
 
 it("takes a request's own CPU off the time in which the loop was busy", () => {
   const own: Estimate = { mean: 30, ci: [20, 40], samples: 25 };
-  expect(timeOf(5, { own })).toEqual({ ownCpuMs: own, upstreamMs: 40, loopWaitMs: 70, loopShare: 0.2 });
+  expect(timeOf(5, { own })).toEqual({ ownCpuMs: own, upstreamMs: 40, poolWaitMs: 5, loopWaitMs: 70, loopShare: 0.2 });
   expect(timeOf(5, { own: { ...own, mean: 130 } }).loopWaitMs).toBe(0);
 });
 
@@ -31,8 +31,8 @@ it('takes off what is proven to have blocked the loop while own CPU is not known
 
 it('knows neither own CPU nor a share where nothing is sampled', () => {
   const times = new RouteTimes();
-  times.add({ upstreamMs: 0, busyMs: 100, upstreamBusyMs: 0 } as RequestTimer);
+  times.add({ upstreamMs: 0, poolWaitMs: 0, busyMs: 100, upstreamBusyMs: 0 } as RequestTimer);
   times.ended += 1;
   const time = routeTime([route], { times: new Map([[route, times]]), shares: null, blockedMs: 0 });
-  expect(time).toEqual({ ownCpuMs: null, upstreamMs: 0, loopWaitMs: 100, loopShare: 0 });
+  expect(time).toEqual({ ownCpuMs: null, upstreamMs: 0, poolWaitMs: 0, loopWaitMs: 100, loopShare: 0 });
 });

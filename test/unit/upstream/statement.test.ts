@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { shapeOf } from '../../../src/upstream/clients/traced.js';
+import { shapeOf } from '../../../src/upstream/watch/statement.js';
 
 it.each([
   ['SELECT * FROM t1 WHERE id = 42 AND x = -1.5e+3', 'SELECT * FROM t1 WHERE id = ? AND x = -?'],

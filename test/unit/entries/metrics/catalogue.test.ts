@@ -68,6 +68,23 @@ describe('the metric catalogue', () => {
     expect(JSON.stringify(points)).not.toContain(snapshot.users[0]!.unit);
   });
 
+  it('tells the idle connections of a watched pool from those in use, and what callers waited', () => {
+    const cap = new SeriesCap(10);
+    const read = (name: string) =>
+      METRICS.find((metric) => metric.name === name)!.read({
+        snapshot: everything().snapshot(),
+        blocks: new BlockTotals(cap),
+        cap,
+      });
+    const pool = { 'db.client.connection.pool.name': 'postgres db:5432/shop' };
+    expect(read('db.client.connection.count')).toEqual([
+      { value: 3, attributes: { ...pool, 'db.client.connection.state': 'idle' } },
+      { value: 5, attributes: { ...pool, 'db.client.connection.state': 'used' } },
+    ]);
+    expect(read('db.client.connection.pending_requests')).toEqual([{ value: 2, attributes: pool }]);
+    expect(read('perf.upstream.pool_wait')).toEqual([{ value: 1, attributes: pool }]);
+  });
+
   it('bounds the targets of upstreams: what is beyond the cap shares one series', () => {
     const cap = new SeriesCap(2);
     const snapshot = everything().snapshot();

@@ -21,7 +21,7 @@ describe('events for Statsig', () => {
   });
 
   it('says how long an api_request waited for upstreams, where that is known', () => {
-    const time = { upstreamMs: 9.5, idleMs: 1, busyMs: 2, upstreamBusyMs: 0, unplacedCalls: 0 };
+    const time = { upstreamMs: 9.5, poolWaitMs: 0, idleMs: 1, busyMs: 2, upstreamBusyMs: 0, unplacedCalls: 0 };
     expect(requestEvent(requestRecord({ time }), 'pod-1', 1).metadata['upstreamMs']).toBe(9.5);
   });
 

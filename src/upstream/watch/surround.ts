@@ -1,0 +1,72 @@
+import { requestContext } from '../../request/request-state.js';
+import { putOn } from '../../core/stand-in.js';
+import { isThenable } from '../../core/thenable.js';
+import { untilEnd, type EndCall } from './watched-call.js';
+
+export type Callback = (...results: unknown[]) => unknown;
+type Proceed = (given: readonly unknown[]) => unknown;
+
+/**
+ * Runs `around` for each call of one method of one object. Returns what removes it; where others have wrapped the method since
+ * then, calls pass through.
+ */
+export function surround(
+  client: object,
+  name: string,
+  around: (given: readonly unknown[], proceed: Proceed) => unknown,
+): () => void {
+  const method = (client as Record<string, Callback>)[name]!;
+  let removed = false;
+  const stands = function (this: unknown, ...given: unknown[]): unknown {
+    const proceed: Proceed = (changed) => Reflect.apply(method, this, changed);
+    return removed ? proceed(given) : around(given, proceed);
+  };
+  const remove = putOn(client, name, stands);
+  return () => {
+    removed = true;
+    remove?.();
+  };
+}
+
+/** A callback that ends a call first; its first argument is an error, or none. */
+export const endingCallback = (callback: Callback, end: EndCall): Callback =>
+  function (this: unknown, ...results) {
+    end(results[0] !== undefined && results[0] !== null);
+    return Reflect.apply(callback, this, results);
+  };
+
+/** Passes on the result of a call, and ends the call when it settles; a failure at once ends it as well. */
+export function settling(proceed: () => unknown, end: EndCall): unknown {
+  let result: unknown;
+  try {
+    result = proceed();
+  } catch (error) {
+    end(true);
+    throw error;
+  }
+  return isThenable(result) ? untilEnd(result, end) : result;
+}
+
+/**
+ * Surrounds a pool's method that lends a connection to a callback, or by a promise: ends the wait, and runs the callback in its
+ * caller's request. `onLent` gets the connection of a callback.
+ */
+export const surroundLending = (
+  pool: object,
+  name: string,
+  beginWait: () => () => void,
+  onLent: (connection: unknown) => void = () => {},
+): (() => void) =>
+  surround(pool, name, (given, proceed) => {
+    const endWait = beginWait();
+    const stored = requestContext.getStore();
+    // A pool lends in the context of the request that gives the connection back.
+    const lend = (callback: Callback): Callback =>
+      function (this: unknown, ...results) {
+        endWait();
+        onLent(results[1]);
+        return requestContext.run(stored!, () => Reflect.apply(callback, this, results));
+      };
+    const changed = given.map((one) => (typeof one === 'function' ? lend(one as Callback) : one));
+    return settling(() => proceed(changed), endWait);
+  });
