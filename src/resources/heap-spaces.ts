@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os';
 import { MIB } from '../core/figures.js';
 
 /** The most that V8 lets its heap take, bytes. */
@@ -13,8 +14,9 @@ export function heapSpaces(
   heapLimitBytes: number,
   flags = flagsOfNode(),
   nodeVersion = process.versions.node,
+  memoryBytes = percentageBase(),
 ): HeapSpaces {
-  const oldMb = megabytesOf('old', flags);
+  const oldMb = percentageMb(flags, memoryBytes) ?? megabytesOf('old', flags);
   if (oldMb !== null) return { oldBytes: oldMb * MIB, youngBytes: Math.max(0, heapLimitBytes - oldMb * MIB) };
   const youngBytes = mostYoungMb(nodeVersion, megabytesOf('semi', flags)) * MIB;
   const now = Math.min(youngBytes, (heapLimitBytes * youngBytes) / (OLD_OF_MOST_YOUNG_BYTES + youngBytes));
@@ -28,6 +30,24 @@ const OLD_OF_MOST_YOUNG_BYTES = 2_048 * MIB;
 function mostYoungMb(nodeVersion: string, semiSpaceMb: number | null): number {
   const major = Number.parseInt(nodeVersion, 10);
   return 3 * (semiSpaceMb ?? (major >= 26 ? 32 : major >= 24 ? 64 : 16));
+}
+
+/** The memory that `--max-old-space-size-percentage` is a share of; null: this Node has no such flag. */
+export function percentageBase(
+  hasFlag = process.allowedNodeEnvironmentFlags.has('--max-old-space-size-percentage'),
+  constrainedBytes = process.constrainedMemory(),
+  totalBytes = totalmem(),
+): number | null {
+  if (!hasFlag) return null;
+  // 0 is "no limit".
+  return Math.min(constrainedBytes || totalBytes, totalBytes);
+}
+
+/** The flag counts more than `--max-old-space-size`. */
+function percentageMb(flags: string, memoryBytes: number | null): number | null {
+  const flag = /--max[-_]old[-_]space[-_]size[-_]percentage[= ]([\d.]+)/g;
+  const percentage = Number([...flags.matchAll(flag)].at(-1)?.[1] ?? 0);
+  return memoryBytes === null || !(percentage > 0) ? null : (memoryBytes * percentage) / 100 / MIB;
 }
 
 /** The command line counts more than the environment, and of one flag the last. */

@@ -1,5 +1,6 @@
 import { MIB } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
+import { percentageBase } from './heap-spaces.js';
 import type { Machine } from './machine.js';
 import { isHighFirst, memoryBoundOf } from './resource-sample.js';
 
@@ -25,23 +26,44 @@ const THREADS_PER_CORE = 4;
 /** V8's flags for one process. */
 export interface HeapFlags {
   readonly oldSpaceMb: number;
+  /** The old space as a share of the container's memory, which survives a resize; null where this Node cannot take it. */
+  readonly oldSpacePercentage: number | null;
   /** Where the young space would take more than half of the memory; else null. */
   readonly semiSpaceMb: number | null;
 }
 
-/** The old space gets {@link HEAP_SHARE}, and less where the young space would not fit beside it. */
-export function heapFlags(memoryBytes: number, youngBytes: number): HeapFlags {
+/**
+ * The old space gets {@link HEAP_SHARE}, and less where the young space would not fit beside it.
+ * @param workers Processes that share `memoryBytes`.
+ * @param baseBytes What Node takes percentages of; null where it takes none.
+ */
+export function heapFlags(
+  containerBytes: number,
+  youngBytes: number,
+  workers = 1,
+  baseBytes: number | null = percentageBase(),
+): HeapFlags {
+  const memoryBytes = containerBytes / workers;
+  // Node may see another limit than the container's.
+  const takesPercentage = baseBytes !== null && Math.abs(baseBytes - containerBytes) < MIB;
+  const percentage = (bytes: number): number | null =>
+    takesPercentage ? Math.max(1, Math.floor((bytes * 100) / containerBytes)) : null;
   const oldBytes = Math.min(memoryBytes * HEAP_SHARE, memoryBytes - youngBytes);
-  if (oldBytes >= memoryBytes / 2) return { oldSpaceMb: megabytes(oldBytes), semiSpaceMb: null };
+  if (oldBytes >= memoryBytes / 2)
+    return { oldSpaceMb: megabytes(oldBytes), oldSpacePercentage: percentage(oldBytes), semiSpaceMb: null };
   // Three semi-spaces, each a power of two, get the quarter that is left to the heap.
   const semiSpaceMb = 2 ** Math.floor(Math.log2(megabytes((memoryBytes * (HEAP_SHARE - 0.5)) / 3)));
-  return { oldSpaceMb: megabytes(memoryBytes / 2), semiSpaceMb };
+  const oldSpacePercentage = percentage(memoryBytes / 2);
+  return { oldSpaceMb: megabytes(memoryBytes / 2), oldSpacePercentage, semiSpaceMb };
 }
 
 const megabytes = (bytes: number): number => Math.max(1, Math.floor(bytes / MIB));
 
-export function flagsText({ oldSpaceMb, semiSpaceMb }: HeapFlags): string {
-  const old = `--max-old-space-size=${oldSpaceMb}`;
+export function flagsText({ oldSpaceMb, oldSpacePercentage, semiSpaceMb }: HeapFlags): string {
+  const old =
+    oldSpacePercentage === null
+      ? `--max-old-space-size=${oldSpaceMb}`
+      : `--max-old-space-size-percentage=${oldSpacePercentage}`;
   return semiSpaceMb === null ? old : `${old} --max-semi-space-size=${semiSpaceMb}`;
 }
 
@@ -53,6 +75,7 @@ export function advise(
   limits: Pick<ResourceSample['limits'], 'cpuCores' | 'memoryBytes' | 'memoryHighBytes'>,
   machine: Machine,
   youngBytes: number,
+  baseBytes = percentageBase(),
 ): ResourceAdvice {
   const cores = Math.min(limits.cpuCores ?? Infinity, machine.cpus ?? Infinity);
   const known = Number.isFinite(cores);
@@ -63,7 +86,7 @@ export function advise(
   const boundBytes = memoryBoundOf(limits);
   const memoryBytes = boundBytes === null ? null : Math.min(boundBytes, machine.memoryBytes ?? Infinity);
   const isHigh = memoryBytes === boundBytes && isHighFirst(limits);
-  const flags = memoryBytes === null ? null : heapFlags(memoryBytes / workers, youngBytes);
+  const flags = memoryBytes === null ? null : heapFlags(memoryBytes, youngBytes, workers, baseBytes);
   const why = !known
     ? 'neither a CPU limit nor the CPUs are known'
     : cores === limits.cpuCores

@@ -2,7 +2,7 @@ import { mb, MIB, THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
 import type { CpuQuota } from './cgroup/cpu.js';
-import { type HeapSpaces, heapSpaces } from './heap-spaces.js';
+import { type HeapSpaces, heapSpaces, percentageBase } from './heap-spaces.js';
 import { flagsText, HEAP_SHARE, heapFlags } from './resource-advice.js';
 import { isHighFirst, memoryBoundOf } from './resource-sample.js';
 
@@ -39,11 +39,15 @@ export class ResourceDiagnostics {
   ) {}
 
   /** At the start: does what Node was started with fit the container? */
-  start({ limits, memory, process: own }: ResourceSample, heap: HeapSpaces = heapSpaces(own.heapLimitBytes)): void {
+  start(
+    { limits, memory, process: own }: ResourceSample,
+    heap: HeapSpaces = heapSpaces(own.heapLimitBytes),
+    baseBytes = percentageBase(),
+  ): void {
     this.oomKills = memory.oomKills;
     const memoryBytes = memoryBoundOf(limits);
     if (memoryBytes === null || heap.oldBytes <= memoryBytes * HEAP_SHARE) return;
-    const flags = flagsText(heapFlags(memoryBytes, heap.youngBytes));
+    const flags = flagsText(heapFlags(memoryBytes, heap.youngBytes, 1, baseBytes));
     const quoted = flags.includes(' ') ? `"${flags}"` : flags;
     this.warnOnce(
       'heap limit',

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { heapSpaces } from '../../../src/resources/heap-spaces.js';
+import { heapSpaces, percentageBase } from '../../../src/resources/heap-spaces.js';
 import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
 import { nodeBinaries } from '../../fixtures/node-versions.js';
 
@@ -33,6 +33,16 @@ describe.each(nodeBinaries())('the spaces of the heap, on $name', ({ execPath })
     expect(heapSpaces(unset.limitBytes, '--max-semi-space-size=8', unset.version).youngBytes).toBe(
       small.limitBytes - 384 * MIB,
     );
+    if (Number.parseInt(set.version, 10) < 22) return;
+    // Node counts whole megabytes.
+    const share = await limitOf('--max-old-space-size-percentage=25');
+    const spaces = heapSpaces(
+      share.limitBytes,
+      '--max-old-space-size-percentage=25',
+      share.version,
+      percentageBase(true),
+    );
+    expect(Math.abs(spaces.youngBytes - youngBytes)).toBeLessThanOrEqual(MIB);
   });
 });
 
@@ -55,6 +65,22 @@ it.each([
   ['26.10.0', 4_192, 4_096],
 ])('tells the old space of Node %s from a limit of %s MB', (version, limitMb, oldMb) => {
   expect(heapSpaces(limitMb * MIB, '', version).oldBytes / MIB).toBeCloseTo(oldMb, 6);
+});
+
+it('takes the old space from a percentage of what Node sees, before megabytes', () => {
+  const flags = '--max-old-space-size=100 --max-old-space-size-percentage=75';
+  expect(heapSpaces(432 * MIB, flags, '22.23.3', 512 * MIB)).toEqual({ oldBytes: 384 * MIB, youngBytes: 48 * MIB });
+  expect(heapSpaces(432 * MIB, flags, '20.19.0', null).oldBytes).toBe(100 * MIB);
+});
+
+it.each([
+  [true, 512, 512],
+  [true, 0, 8_192],
+  [true, 2 ** 64 / MIB, 8_192],
+  [false, 512, null],
+])('percentages are of what Node sees: flag %s, constrained to %s MB', (hasFlag, constrainedMb, baseMb) => {
+  const base = percentageBase(hasFlag, constrainedMb * MIB, 8_192 * MIB);
+  expect(base).toBe(baseMb === null ? null : baseMb * MIB);
 });
 
 it('leaves it to V8 where the flag is 0', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { advise, heapFlags } from '../../../src/resources/resource-advice.js';
+import { advise, flagsText, heapFlags } from '../../../src/resources/resource-advice.js';
 import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
 
 const at = (
@@ -45,7 +45,7 @@ describe('advice on sizes', () => {
     ['Node 26', 64, 96, 32, 4],
     ['Node 26', 1, 96, 1, 1],
   ])('leaves room for the young space of %s in %s MB', (_, memoryMb, youngMb, oldSpaceMb, semiSpaceMb) => {
-    expect(heapFlags(memoryMb * MIB, youngMb * MIB)).toEqual({ oldSpaceMb, semiSpaceMb });
+    expect(heapFlags(memoryMb * MIB, youngMb * MIB)).toEqual({ oldSpaceMb, oldSpacePercentage: null, semiSpaceMb });
     if (memoryMb > 1)
       expect(oldSpaceMb + (semiSpaceMb === null ? youngMb : 3 * semiSpaceMb)).toBeLessThanOrEqual(memoryMb);
   });
@@ -57,6 +57,16 @@ describe('advice on sizes', () => {
       '--max-old-space-size=320: 63 % of 512 MB; the rest is for the young space, which may take 192 MB unless told, buffers, stacks, code and Node itself.',
       '--max-old-space-size=128 --max-semi-space-size=16: 50 % of 512 MB, shared by 2 workers; the rest is for the young space, which may take 192 MB unless told, buffers, stacks, code and Node itself.',
     ]);
+  });
+
+  it.each([
+    ['its share of the container', 512, 1, 512, '--max-old-space-size-percentage=62'],
+    ['a half of that for each of two workers', 1_024, 2, 1_024, '--max-old-space-size-percentage=31'],
+    ['megabytes where Node sees another limit', 512, 1, 2_048, '--max-old-space-size=320'],
+    ['megabytes where this Node has no such flag', 512, 1, null, '--max-old-space-size=320'],
+  ])('advises %s', (_, memoryMb, workers, baseMb, flags) => {
+    const base = baseMb === null ? null : baseMb * MIB;
+    expect(flagsText(heapFlags(memoryMb * MIB, 192 * MIB, workers, base))).toBe(flags);
   });
 
   it.each([

@@ -42,6 +42,17 @@ describe('what the container figures mean, in words', () => {
     ]);
   });
 
+  it('names a share of the container where this Node takes one, and nothing once it was followed', () => {
+    const { said, diagnostics: d } = diagnostics();
+    const sample = resourceSample({ memoryLimitBytes: 512 * MIB, process: { heapLimitBytes: 2_096 * MIB } });
+    d.start(sample, heapSpaces(2_096 * MIB, '', '22.23.3'), 512 * MIB);
+    expect(said[0]).toContain('Start Node with --max-old-space-size-percentage=75, for example NODE_OPTIONS=');
+    const followed = diagnostics();
+    const flags = '--max-old-space-size-percentage=75';
+    followed.diagnostics.start(sample, heapSpaces(432 * MIB, flags, '22.23.3', 512 * MIB), 512 * MIB);
+    expect(followed.said).toEqual([]);
+  });
+
   it('names two flags where the young space alone takes more than half', () => {
     const { said, diagnostics: d } = diagnostics();
     const heap = heapSpaces(4_288 * MIB, '', '24.21.0');
