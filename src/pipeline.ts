@@ -34,7 +34,7 @@ export function buildPipeline(parts: PipelineParts, requests: RequestTracker): P
       eventLoop && ((state) => eventLoop.started(state)),
       upstream && ((state) => upstream.started(state)),
       latency?.addsServerTiming === true && ((state) => latency.started(state)),
-      compression?.holdsOnNode === true && ((state) => compression.started(state)),
+      compression && ((state) => compression.started(state)),
     ]),
     // The event loop first: records of the others wait for its blocks. Deferred work last: it starts when all is recorded.
     ended: steps([

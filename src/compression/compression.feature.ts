@@ -1,19 +1,14 @@
-import { Server as HttpServer } from 'node:http';
-import { Server as HttpsServer } from 'node:https';
 import { entryOf } from '../core/entry-of.js';
 import type { RequestState } from '../request/request-state.js';
 import type { PerfSnapshot, RouteCompressionStats } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
 import { provideFeature, type Feature, type FeatureBoot, type FeatureDefinition } from '../request/feature.js';
-import type { Platform } from '../request/platform.js';
 import { compressionOption, SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
 import { ContentCache } from './cache/content-cache.js';
 import { CompressionEngine } from './engine.js';
-import { compressOnExpress, holdOnNode, type ExpressApplication } from './express/response-holder.js';
-import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
-import { sayForeignCompressor } from './foreign.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
 import { checkHandlers } from './handler-metadata.js';
+import { HeldResponse } from './held-response.js';
 import { CompressionCounters, RouteCompression } from './route-compression.js';
 import { sharedOptionsOf } from './shared-response/shared-response.decorator.js';
 import type { CallerSign } from './shared-response/known-caller.js';
@@ -23,14 +18,12 @@ import { SharedRoute, type SharedResponseOptions } from './shared-response/share
 export class Compression implements Feature {
   private readonly engine: CompressionEngine;
   private readonly cache: ContentCache;
-  /** The adapter is neither Express nor Fastify. */
-  holdsOnNode = false;
   private readonly sharedRoutes = new Map<object, SharedRoute>();
   /** Handlers of which the log has said that known callers get answers of their own. */
   private readonly saidOwn = new Set<string>();
 
   constructor(
-    private readonly options: ResolvedCompression,
+    options: ResolvedCompression,
     private readonly host: PerfApplication,
   ) {
     this.cache = new ContentCache(options.cache?.maxBytes ?? SHARED_ONLY_BYTES);
@@ -39,36 +32,24 @@ export class Compression implements Feature {
   }
 
   /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, `@NoCompression()` on anything but a route */
-  async install({ modules, handlers, platform, adapter }: FeatureBoot): Promise<void> {
-    if (platform === null || adapter === null) return;
-    const { logger, requests, routes } = this.host;
-    const { uncompressed } = checkHandlers(modules, handlers);
+  install({ modules, handlers, platform }: FeatureBoot): void {
+    if (platform === null) return;
+    const { requests, routes } = this.host;
+    checkHandlers(modules, handlers);
     routes.listen((route) => {
       route.compression = new RouteCompression(route.handler?.uncompressed === true);
     });
     requests.sharedAnswers = { find: (handler, where) => this.sharedRouteFor(handler, where) };
-    if (platform.kind !== 'fastify') return this.installOnNode(platform, adapter.getHttpServer());
-    const fastify = platform.application as FastifyInstance;
-    const isForeign = await compressOnFastify(fastify, this.engine, this.options.allowSlowLevels);
-    sayForeignCompressor(fastify, adapter.getHttpServer() as HttpServer, logger, uncompressed, isForeign);
   }
 
-  /** On an adapter that is neither Express nor Fastify, each response is held from its request's start on. */
+  /** Each response is held from its request's start on, on every adapter. */
   started(state: RequestState): void {
-    holdOnNode(this.engine, state);
-  }
-
-  private installOnNode({ application, kind }: Platform, server: unknown): void {
-    const { logger, requests } = this.host;
-    if (kind === 'express') return compressOnExpress(application as ExpressApplication, this.engine, requests);
-    this.holdsOnNode = true;
-    if (server instanceof HttpServer || server instanceof HttpsServer) return;
-    logger.warn('Over HTTP/2 this HTTP adapter gets no compression: its answers are neither encoded nor shared there.');
+    HeldResponse.hold(state, this.engine);
   }
 
   snapshot(): Pick<PerfSnapshot, 'compression'> {
     const totals = new CompressionCounters();
-    for (const { counters } of [this.engine.unrouted, this.engine.off]) totals.add(counters);
+    totals.add(this.engine.unrouted.counters);
     const routes: RouteCompressionStats[] = [];
     for (const route of this.host.routes.all) {
       const counters = (route.compression as RouteCompression | null)?.counters;
@@ -123,7 +104,7 @@ class CompressionOff implements Feature {
   constructor(private readonly application: PerfApplication) {}
 
   install({ modules, handlers, platform }: FeatureBoot): void {
-    if (platform !== null) this.shared = checkHandlers(modules, handlers).shared;
+    if (platform !== null) this.shared = checkHandlers(modules, handlers);
   }
 
   start(): void {

@@ -2,35 +2,22 @@ import { RequestMethod } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { ControllerMethod } from '../request/handlers.js';
-import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA } from '../request/nest-metadata.js';
+import { GUARDS_METADATA } from '../request/nest-metadata.js';
 import { wrappersOf } from '../request/prototypes.js';
 import { servesRoute } from '../request/route-handler.js';
 import { isUncompressed } from './uncompressed.js';
-import {
-  SHARED_RESPONSE_METADATA,
-  SharedResponseFilter,
-  SharedResponseGuard,
-} from './shared-response/shared-response.decorator.js';
-
-/** Names of the handlers that this feature's decorators are on. */
-export interface DecoratedHandlers {
-  readonly uncompressed: readonly string[];
-  readonly shared: readonly string[];
-}
+import { SHARED_RESPONSE_METADATA, SharedResponseGuard } from './shared-response/shared-response.decorator.js';
 
 /**
- * Checks the decorated handlers of an application.
+ * Checks the decorated handlers of an application; returns the names of those that share their answers.
  * @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, and for either on a method without a route
  */
-export function checkHandlers(modules: ModulesContainer, methods: readonly ControllerMethod[]): DecoratedHandlers {
+export function checkHandlers(modules: ModulesContainer, methods: readonly ControllerMethod[]): readonly string[] {
   refuseMisplaced(modules);
   const shared = methods.filter(({ method }) => Reflect.hasMetadata(SHARED_RESPONSE_METADATA, method));
   for (const method of shared) checkShared(method);
-  const uncompressed = methods.filter(({ handler }) => handler.uncompressed);
-  return { uncompressed: uncompressed.map(nameOf), shared: shared.map(nameOf) };
+  return shared.map(({ handler }) => handler.name);
 }
-
-const nameOf = ({ handler }: ControllerMethod): string => handler.name;
 
 function refuseMisplaced(modules: ModulesContainer): void {
   for (const { metatype } of wrappersOf(modules)) {
@@ -61,15 +48,10 @@ function checkShared(site: ControllerMethod): void {
   if (site.requestMethod !== RequestMethod.GET || site.sendsEvents) {
     throw needsGet(site.handler.name, site.sendsEvents ? '@Sse()' : RequestMethod[site.requestMethod]);
   }
-  // Whatever the order of the decorators: every other guard decides before an answer is looked up, and no catch-all
-  // filter of the handler sees the lookup's result.
-  moveLast(GUARDS_METADATA, site.method, SharedResponseGuard);
-  moveLast(EXCEPTION_FILTERS_METADATA, site.method, SharedResponseFilter);
-}
-
-function moveLast(key: string, method: object, kind: new () => object): void {
-  const entries = (Reflect.getMetadata(key, method) ?? []) as unknown[];
-  const own = entries.filter((entry) => entry instanceof kind);
-  if (own.includes(entries.at(-1))) return;
-  Reflect.defineMetadata(key, [...entries.filter((entry) => !(entry instanceof kind)), ...own], method);
+  // Whatever the order of the decorators: every other guard decides before an answer is looked up.
+  const guards = (Reflect.getMetadata(GUARDS_METADATA, site.method) ?? []) as unknown[];
+  const own = guards.filter((guard) => guard instanceof SharedResponseGuard);
+  if (guards.at(-1) instanceof SharedResponseGuard) return;
+  const others = guards.filter((guard) => !(guard instanceof SharedResponseGuard));
+  Reflect.defineMetadata(GUARDS_METADATA, [...others, ...own], site.method);
 }

@@ -5,7 +5,6 @@ export const VERSION_METADATA = '__version__';
 export const MODULE_PATH = '__module_path__';
 export const SSE_METADATA = '__sse__';
 export const GUARDS_METADATA = '__guards__';
-export const EXCEPTION_FILTERS_METADATA = '__exceptionFilters__';
 export const MODULE_METADATA = {
   IMPORTS: 'imports',
   PROVIDERS: 'providers',

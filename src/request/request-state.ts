@@ -85,11 +85,11 @@ export class RequestState implements Linked<RequestState> {
   // Deferred work that the request has armed.
   work: { ended(state: RequestState): void; readonly committed: readonly string[] } | null = null;
   // Compression: `@NoCompression()` decorates the handler that has run; what holds the response; the shared answer that the
-  // request makes or gets; the `If-None-Match` that is hidden from plugins meanwhile.
+  // request makes or gets; the conditions that are hidden from the application while it makes one.
   uncompressed = false;
   heldResponse: object | null = null;
   sharedAnswer: object | null = null;
-  hiddenCondition: string | null = null;
+  hiddenConditions: Record<string, string> | null = null;
   note: SizeNote | null = null;
   /** The span that was active when the request started, when a sink knows a tracer (`PerfSinkHost.activeSpan`). */
   span: SpanRef | null = null;

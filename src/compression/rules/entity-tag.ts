@@ -1,14 +1,10 @@
-import type { ResponseView } from '../response-view.js';
-import type { ContentCoding } from './accept-encoding.js';
-import { hasMember, isWritable } from './policy.js';
+import type { IncomingMessage } from 'node:http';
+import type { HeldHead } from '../held-head.js';
+import { CONTENT_CODINGS, type ContentCoding } from './accept-encoding.js';
+import { hasMember } from './policy.js';
 
 /** Tags that Express makes by itself: a weak one of the body's length and its SHA-1. */
 const EXPRESS_TAG = /^W\/"([0-9a-f]+)-[A-Za-z0-9+/]{27}"$/;
-
-/** Whether the tag is Express's own of these bytes, so that it stands for the content and not for something the application means. */
-export function isExpressTag(tag: string, body: string | Uint8Array): boolean {
-  return typeof body !== 'string' && expressTagLength(tag) === body.byteLength;
-}
 
 /** The bytes of the body that a tag of Express's is of; null for other tags. */
 export function expressTagLength(tag: string): number | null {
@@ -17,11 +13,49 @@ export function expressTagLength(tag: string): number | null {
 }
 
 /** RFC 9110 section 8.8.1: the bytes are no longer those that a strong tag stood for. */
-export const weakened = (tag: string): string => (tag === '' || tag.startsWith('W/') ? tag : `W/${tag}`);
+const weakened = (tag: string): string => (tag === '' || tag.startsWith('W/') ? tag : `W/${tag}`);
 
-/** The tag of an encoded representation: another for each coding, and weak, since its bytes depend on the level. */
+/**
+ * The tag of an encoded representation: another for each coding, and weak, since its bytes depend on the level. One semicolon for a
+ * tag that was weak before, two for a strong one, so that it can be given back.
+ */
 export const representationTag = (tag: string, coding: ContentCoding): string =>
-  weakened(`${tag.slice(0, -1)};${coding}"`);
+  tag.endsWith('"') ? weakened(`${tag.slice(0, -1)}${tag.startsWith('W/') ? ';' : ';;'}${coding}"`) : tag;
+
+const REPRESENTATION = /W\/"([^"]*?)(;{1,2})(zstd|br|gzip|deflate)"/g;
+
+/** The application's tags in place of those of encoded representations; `coding`: of this one only, null for all. */
+export const originalTags = (header: string, coding: string | null): string =>
+  header.replace(REPRESENTATION, (all, opaque: string, mark: string, of: string) => {
+    if (coding !== null && of !== coding) return all;
+    return mark === ';;' ? `"${opaque}"` : `W/"${opaque}"`;
+  });
+
+/**
+ * Puts the application's own tags into a request that names ours: in `If-Match` all, in `If-None-Match` those of the coding that the
+ * answer would have. Before anybody reads its headers. Returns the `If-None-Match` that was there, where that has changed.
+ */
+export function translateConditions(request: IncomingMessage, coding: () => ContentCoding | null): string | undefined {
+  const { rawHeaders } = request;
+  let before: string | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const { length } = rawHeaders[i]!;
+    if (length !== IF_MATCH.length && length !== IF_NONE_MATCH.length) continue;
+    const name = rawHeaders[i]!.toLowerCase();
+    const given = rawHeaders[i + 1]!;
+    if ((name !== IF_MATCH && name !== IF_NONE_MATCH) || !given.includes(';')) continue;
+    const isMatch = name === IF_MATCH;
+    const wanted = isMatch ? null : coding();
+    const translated = !isMatch && wanted === null ? given : originalTags(given, wanted);
+    if (translated === given) continue;
+    if (!isMatch) before = request.headers[IF_NONE_MATCH];
+    rawHeaders[i + 1] = translated;
+    request.headers[name] = originalTags(String(request.headers[name]), wanted);
+  }
+  return before;
+}
+const IF_MATCH = 'if-match';
+const IF_NONE_MATCH = 'if-none-match';
 
 /** Whether `If-None-Match` names the tag that a 200 would carry, by weak comparison (RFC 9110 section 13.1.2). */
 export function namesTag(ifNoneMatch: string, tag: string): boolean {
@@ -30,59 +64,51 @@ export function namesTag(ifNoneMatch: string, tag: string): boolean {
   return given.some((each) => weakened(each) === weakened(tag));
 }
 
-/** A strong tag that the client names as a weak one is of an encoded 200: a cache looks for its 200 by the tag (RFC 9111 section 4.3.4). */
-export function tagAsNamed(view: ResponseView): void {
-  const tag = view.header('etag');
-  if (typeof tag !== 'string') return;
-  const weak = weakened(tag);
-  if (view.requestHeader('if-none-match')?.includes(weak) === true) view.set('etag', weak);
+/** A 304 of the application's own names the representation that the client has: a cache looks for its 200 by the tag (RFC 9111 section 4.3.4). */
+export function tagAsNamed(head: HeldHead): void {
+  const tag = head.header('etag');
+  const named = head.requestHeader(IF_NONE_MATCH);
+  if (typeof tag !== 'string' || named === undefined) return;
+  const representation = CONTENT_CODINGS.map((coding) => representationTag(tag, coding)).find((each) =>
+    named.includes(each),
+  );
+  if (representation !== undefined) head.set('etag', representation);
 }
 
 /**
- * What puts the tag of its representation on a response: the application's, or one of its content where `entry` knows it.
- * It returns true where the client has that already; the response is then a 304 without a body (RFC 9110 section 13).
+ * Puts the tag of its representation on a response, made from `base`: the application's, or one of its content. True where the client
+ * has that already; the response is then a 304 without a body (RFC 9110 section 13).
  */
-export function conditionOf(
-  view: ResponseView,
-  body: string | Uint8Array,
-  entry: { readonly tag: string } | null,
-): (coding: ContentCoding | null) => boolean {
-  const given = view.header('etag');
-  const own = typeof given === 'string' ? given : null;
-  const base = own ?? (entry !== null && view.tags ? entry.tag : null);
-  if (base === null) return () => isNotModified(view);
-  // A tag that stands for the content alone may be another one for each representation.
-  const ofContent = own === null || isExpressTag(own, body);
-  const ifNoneMatch = view.requestHeader('if-none-match');
-  const asked = ifNoneMatch !== undefined && mayBeFresh(view);
-  return (coding) => {
-    const encoded = ofContent ? representationTag : weakened;
-    const tag = coding === null ? base : encoded(base, coding);
-    view.set('etag', tag);
-    if (!asked) return isNotModified(view);
-    return namesTag(ifNoneMatch, tag) && answerNotModified(view);
-  };
+export function isKnown(head: HeldHead, base: string | null, coding: ContentCoding | null): boolean {
+  if (base === null) return isNotModified(head);
+  const tag = coding === null ? base : representationTag(base, coding);
+  if (tag !== head.header('etag')) head.set('etag', tag);
+  const ifNoneMatch = head.requestHeader(IF_NONE_MATCH);
+  if (ifNoneMatch === undefined) return isNotModified(head);
+  if (!mayBeFresh(head)) return false;
+  if (namesTag(ifNoneMatch, tag)) return answerNotModified(head);
+  if (coding === null || !namesTag(ifNoneMatch, base)) return false;
+  // The client has it unencoded, and the same content is good either way.
+  head.set('etag', base);
+  return answerNotModified(head);
 }
 
 /** `If-Modified-Since`, which counts without `If-None-Match` (RFC 9110 section 13.1.3). Of others the framework has asked itself. */
-function isNotModified(view: ResponseView): boolean {
-  if (view.shared === null || view.requestHeader('if-none-match') !== undefined || !mayBeFresh(view)) return false;
-  const since = Date.parse(view.requestHeader('if-modified-since') ?? '');
-  const modified = Date.parse(String(view.header('last-modified') ?? ''));
-  return modified <= since && answerNotModified(view);
+function isNotModified(head: HeldHead): boolean {
+  if (head.shared === null || head.requestHeader(IF_NONE_MATCH) !== undefined || !mayBeFresh(head)) return false;
+  const since = Date.parse(head.requestHeader('if-modified-since') ?? '');
+  const modified = Date.parse(String(head.header('last-modified') ?? ''));
+  return modified <= since && answerNotModified(head);
 }
 
-function answerNotModified(view: ResponseView): true {
-  view.setStatus(304);
-  for (const name of ['content-type', 'content-length', 'content-encoding', 'transfer-encoding']) view.remove(name);
+function answerNotModified(head: HeldHead): true {
+  head.setStatus(304);
+  for (const name of ['content-type', 'content-length', 'content-encoding', 'transfer-encoding']) head.remove(name);
   return true;
 }
 
-/**
- * A conditional GET or HEAD that the client has not asked to be answered anew (`Cache-Control: no-cache`, a forced reload). A 304 whose
- * head Node refuses could not be answered otherwise any more: Node would not send another answer's body.
- */
-function mayBeFresh(view: ResponseView): boolean {
-  if (view.status !== 200 || (view.method !== 'GET' && view.method !== 'HEAD')) return false;
-  return !hasMember(view.requestHeader('cache-control'), 'no-cache') && isWritable(view.headers());
+/** A conditional GET or HEAD that the client has not asked to be answered anew (`Cache-Control: no-cache`, a forced reload). */
+function mayBeFresh(head: HeldHead): boolean {
+  if (head.status !== 200 || (head.method !== 'GET' && head.method !== 'HEAD')) return false;
+  return !hasMember(head.requestHeader('cache-control'), 'no-cache');
 }

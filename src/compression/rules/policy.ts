@@ -70,8 +70,6 @@ export function isCompressible(contentType: string): boolean {
 /** What the policy reads of a response. */
 export interface ResponseHead {
   readonly status: number;
-  /** The application has said how long the body is. What frameworks count by themselves does not tell. */
-  readonly hasOwnLength: boolean;
   header(name: string): FieldValue;
 }
 
@@ -99,8 +97,9 @@ export function mayEncode(head: ResponseHead): boolean {
 
 /** Whether a header says that the body must stay as it is. */
 export function isLeftAlone(head: ResponseHead): boolean {
-  const itsOwn = head.hasOwnLength || ITS_OWN.some((name) => head.header(name) !== undefined);
-  return itsOwn || hasMember(head.header('cache-control'), 'no-transform');
+  return (
+    ITS_OWN.some((name) => head.header(name) !== undefined) || hasMember(head.header('cache-control'), 'no-transform')
+  );
 }
 
 /** Whether the application has encoded the body itself. */

@@ -196,8 +196,7 @@ export class SharedFlight {
   private changed(view: SharedHead): readonly KeptHeader[] {
     const kept: KeptHeader[] = [];
     for (const [name, value] of Object.entries(view.headers())) {
-      if (value === undefined || name === 'transfer-encoding') continue;
-      if (name === 'content-length' && !view.hasOwnLength) continue;
+      if (value === undefined || name === 'transfer-encoding' || name === 'content-length') continue;
       if (name === 'vary') {
         const added = membersBeside(value, this.headersBefore[name]);
         if (added !== '') kept.push([name, added]);

@@ -1,14 +1,4 @@
-import {
-  applyDecorators,
-  Catch,
-  SetMetadata,
-  UseFilters,
-  UseGuards,
-  type ArgumentsHost,
-  type CanActivate,
-  type ExceptionFilter,
-  type ExecutionContext,
-} from '@nestjs/common';
+import { applyDecorators, SetMetadata, UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
 import { MAX_TIMER_MS, monotonicMs } from '../../core/clock.js';
 import { boolean, number, object, optional, optionalNumber, value } from '../../core/option.js';
@@ -16,8 +6,6 @@ import { decoratedPlace } from '../../request/decorated-method.js';
 import { PerfError } from '../../core/perf.error.js';
 import { storedRequest, type RequestState } from '../../request/request-state.js';
 import { trackerOf, stateOf } from '../../request/tracker.js';
-import { hideCondition } from '../fastify/hidden-condition.js';
-import type { FastifyRequest } from '../fastify/response-view.js';
 import { isUncompressed } from '../uncompressed.js';
 import { signOf } from './known-caller.js';
 import type { Headers, KeptResponse, SharedFlight } from './shared-flight.js';
@@ -67,7 +55,6 @@ export function SharedResponse(options: SharedResponseOptions): MethodDecorator 
     applyDecorators(
       SetMetadata(SHARED_RESPONSE_METADATA, Object.freeze({ ...options })),
       UseGuards(new SharedResponseGuard()),
-      UseFilters(new SharedResponseFilter()),
     )(target, property, descriptor);
   };
 }
@@ -85,15 +72,6 @@ const table = object({
   waitMs: optionalNumber({ unit: MILLISECONDS, max: MAX_TIMER_MS }),
 });
 
-/** What the guard rejects with instead of running the handler: the answer is there already. Not an error, so it has no stack. */
-export class SharedResponseFound {
-  /** For whoever sees it pass, a tracer for example. */
-  readonly message = 'A shared response was found; the handler need not run.';
-
-  /** `kept` null: nobody waits for an answer any more. */
-  constructor(readonly kept: KeptResponse | null) {}
-}
-
 interface HttpRequest extends IncomingMessage {
   originalUrl?: string;
   /** Express's: what stands before `url`. */
@@ -108,8 +86,8 @@ interface HttpResponse {
 }
 
 /**
- * The last guard of a `@SharedResponse()` handler: finds the answer, waits for the one being made, or lets the request make it.
- * A guard, because interceptors run before route-level ones could stop them and would transform the answer again for every
+ * The last guard of a `@SharedResponse()` handler: answers with what it finds, waits for the answer being made, or lets the request make
+ * it. A guard, because interceptors that run before route-level ones could stop them and would transform the answer again for every
  * request. It stands in the class's metadata, which applications share, so it holds nothing: the route knows its own.
  */
 export class SharedResponseGuard implements CanActivate {
@@ -132,9 +110,12 @@ export class SharedResponseGuard implements CanActivate {
       headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
       gone: () => hasGone(state.response),
     });
-    if (admission.kind === 'gone') throw new SharedResponseFound(null);
-    if (admission.kind === 'kept') throw new SharedResponseFound(admission.kept);
-    if (admission.kind === 'lead') lead(admission.flight, state, request, context.getArgByIndex(1));
+    if (admission.kind === 'gone') return answered();
+    if (admission.kind === 'kept') {
+      answer(admission.kept, state, headersOn(context.getArgByIndex(1), state));
+      return answered();
+    }
+    if (admission.kind === 'lead') lead(admission.flight, state);
     return true;
   }
 }
@@ -151,19 +132,27 @@ function targetOf({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string 
   return originalUrl === undefined || originalUrl === routed ? routed : `${originalUrl}\n${routed}`;
 }
 
-/** Runs the handler for others too. */
-function lead(
-  flight: SharedFlight,
-  state: RequestState,
-  request: HttpRequest | FastifyRequest,
-  reply: HttpResponse,
-): void {
+/**
+ * Nothing follows a request that is answered. That is no error, so nothing is thrown that tracers would record: Nest waits for this
+ * guard, and nothing but that wait holds the two. A promise for each, since one for all would hold every request.
+ */
+const answered = (): Promise<never> => new Promise(() => {});
+
+const CONDITIONS = ['if-none-match', 'if-modified-since'] as const;
+
+/**
+ * Runs the handler for others too. A framework or plugin that answers a 304 would drop the body, and with it the answer of everybody who
+ * waits: nobody sees what the client has until the answer is there, and compression compares it.
+ */
+function lead(flight: SharedFlight, state: RequestState): void {
   state.sharedAnswer = flight;
-  // Express would drop the body of an answer that this client has already, and with it the answer of everybody who
-  // waits. The client still gets its 304, from the body.
-  if ('raw' in request) hideCondition(state, request, reply);
-  else Object.defineProperty(request, 'fresh', { value: false, configurable: true });
-  const { response } = state;
+  const { request, response } = state;
+  for (const name of CONDITIONS) {
+    const value = request!.headers[name];
+    if (value === undefined) continue;
+    (state.hiddenConditions ??= {})[name] = value;
+    delete request!.headers[name];
+  }
   if (response === null || response.destroyed) flight.close(false);
   else response.once('close', () => flight.close(response.headersSent));
 }
@@ -173,27 +162,19 @@ function hasGone(response: { destroyed?: boolean; stream?: { destroyed?: boolean
   return response?.destroyed === true || response?.stream?.destroyed === true;
 }
 
-/** Sends the answer that the guard has found. The hook that sees every body recognises it by the request's state. */
-@Catch(SharedResponseFound)
-export class SharedResponseFilter implements ExceptionFilter {
-  catch({ kept }: SharedResponseFound, host: ArgumentsHost): void {
-    const state = stateOf(host.getArgByIndex(0)) ?? storedRequest() ?? null;
-    // The guard found the answer through it.
-    if (state === null || kept === null) return;
-    state.sharedAnswer = kept;
-    const response = headersOn(host.getArgByIndex(1), state);
-    for (const name of kept.removed) {
-      response.removeHeader(name);
-      response.raw?.removeHeader(name);
-    }
-    const age = kept.ageAt(monotonicMs());
-    const headers: Record<string, string | number | readonly string[]> = {
-      ...Object.fromEntries(kept.headers),
-      ...(age === null ? null : { age: String(age) }),
-    };
-    const vary = [response.getHeaders()['vary'] ?? [], headers['vary'] ?? []].flat().filter((member) => member !== '');
-    if (vary.length > 0) headers['vary'] = vary.join(', ');
-    const answer = { status: 200, headers, body: kept.entry.source };
-    trackerOf(state).platform?.answer(response, answer);
+/** Sends a kept answer, as a handler would: whatever the application has put around a response sees it. */
+function answer(kept: KeptResponse, state: RequestState, response: HttpResponse): void {
+  state.sharedAnswer = kept;
+  for (const name of kept.removed) {
+    response.removeHeader(name);
+    response.raw?.removeHeader(name);
   }
+  const age = kept.ageAt(monotonicMs());
+  const headers: Record<string, string | number | readonly string[]> = {
+    ...Object.fromEntries(kept.headers),
+    ...(age === null ? null : { age: String(age) }),
+  };
+  const vary = [response.getHeaders()['vary'] ?? [], headers['vary'] ?? []].flat().filter((member) => member !== '');
+  if (vary.length > 0) headers['vary'] = vary.join(', ');
+  trackerOf(state).platform?.answer(response, { status: 200, headers, body: kept.entry.source });
 }

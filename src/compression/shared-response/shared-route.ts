@@ -113,8 +113,9 @@ export class SharedRoute {
     if (host.length > MAX_HOST_LENGTH) return { kind: 'alone' };
     const own = this.ownSign(caller);
     // A space ends a request target and is encoded in a host, so no two different callers make one key.
-    const target = `${method} ${encodeURIComponent(host.toLowerCase())} ${url}`;
+    const target = `GET ${encodeURIComponent(host.toLowerCase())} ${url}`;
     const key = varyBy === undefined ? target : `${target} ${textOf(varyBy(request as PerfRequest))}`;
+    if (method !== 'GET') return this.forHead(key, own);
     // One that was abandoned is made by one of those who wait; of a second one they do not wait for a third.
     for (let handedOver = false; ; handedOver = true) {
       const found = this.find(key, caller, own);
@@ -130,6 +131,13 @@ export class SharedRoute {
       }
       if (result instanceof KeptResponse && result.serves(own !== null)) return { kind: 'kept', kept: result };
     }
+  }
+
+  /** A HEAD gets the head of its GET's answer; it makes none, since its body goes nowhere. */
+  private forHead(key: string, own: CallerSign | null): Admission {
+    const kept = this.slots.get(key)?.kept ?? null;
+    const serves = kept !== null && kept.serves(own !== null) && this.nowMs() < kept.expiresMs;
+    return serves ? { kind: 'kept', kept } : { kind: 'alone' };
   }
 
   /** What is known now; null while the only answer is being made. */

@@ -71,7 +71,7 @@ describe('a hook of `main.ts` that answers conditions, as `@fastify/etag` does',
 
   it.each(['own', 'shared'])('gets the `Vary` and the tag of its 200 on a 304: %s', async (path) => {
     const { headers } = await get(path);
-    const etag = `W/${tagOf(textOf(5_000))}`;
+    const etag = `W/${tagOf(textOf(5_000)).slice(0, -1)};;gzip"`;
     expect(headers).toMatchObject({ etag, vary: 'accept-encoding', 'content-encoding': 'gzip' });
     const again = await get(path, { 'if-none-match': etag });
     expect([again.status, again.headers.etag, again.headers.vary]).toEqual([304, etag, 'accept-encoding']);

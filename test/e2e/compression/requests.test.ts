@@ -94,11 +94,10 @@ describe('requests with a Content-Encoding, on fastify', () => {
       'fastify',
       {},
       {
-        beforeInit: (app) =>
-          void (app as unknown as NestFastifyApplication)
-            .getHttpAdapter()
-            .getInstance()
-            .register(import('@fastify/compress'), { globalCompression: false }),
+        beforeInit: async (app) => {
+          const instance = (app as unknown as NestFastifyApplication).getHttpAdapter().getInstance();
+          await instance.register(import('@fastify/compress'), { globalCompression: false });
+        },
       },
     );
     const body = zlib.gzipSync(SENT);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compressionOption } from '../../../src/compression/compression.options.js';
 import { supportedCodings } from '../../../src/compression/rules/accept-encoding.js';
-import { checkRouteLevels } from '../../../src/compression/fastify/plugin.js';
 import { SharedResponse } from '../../../src/compression/shared-response/shared-response.decorator.js';
 
 const read = (value: unknown) => compressionOption.read(value, 'compression');
@@ -78,21 +77,6 @@ describe('the compression options', () => {
     ],
   ])('say what is wrong with %o', (options, message) => {
     expect(messageOf(() => read(options))).toBe(`PERF_ERR_OPTION: ${message}\n${off}`);
-  });
-});
-
-describe("a Fastify route's own compress option", () => {
-  it('may not ask for slow levels either, nor drop the quality, which zlib reads as 11', () => {
-    const mode = 0;
-    const quality = 1;
-    expect(messageOf(() => checkRouteLevels('/big', { brotliOptions: { params: { [mode]: 1 } } }))).toContain(
-      '`compress.brotliOptions.params[BROTLI_PARAM_QUALITY] of route /big` must be at most 6 for bodies that are made for each request, got `11` (number). The cost: brotli 11 takes 8.3 s',
-    );
-    expect(messageOf(() => checkRouteLevels('/big', { zlibOptions: { level: 9 } }))).toContain(
-      '`compress.zlibOptions.level of route /big` must be at most 7',
-    );
-    expect(() => checkRouteLevels('/big', { brotliOptions: { params: { [quality]: 5 } } })).not.toThrow();
-    expect(() => checkRouteLevels('/big', {})).not.toThrow();
   });
 });
 

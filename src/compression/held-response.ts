@@ -1,0 +1,365 @@
+import { STATUS_CODES, ServerResponse, type IncomingMessage } from 'node:http';
+import { pipeline, Writable, type Transform } from 'node:stream';
+import type { RequestState } from '../request/request-state.js';
+import { stateOf } from '../request/tracker.js';
+import type { Body } from './cache/content-cache.js';
+import type { CompressionEngine } from './engine.js';
+import { HeldHead, isSendable, setAll, type GivenHeaders } from './held-head.js';
+import { isChunk, lookEnded, lookHeaded, override, tooLate, writeAfterEnd } from './late.js';
+
+type Callback = (error?: Error | null) => void;
+type End = [chunk?: unknown, encoding?: unknown, callback?: unknown];
+
+/** The functions that every way of answering passes. */
+interface Sending {
+  writeHead: (...head: unknown[]) => ServerResponse;
+  write: (...chunk: End) => boolean;
+  end: (...chunk: End) => ServerResponse;
+  flushHeaders: () => void;
+}
+const NAMES = ['writeHead', 'write', 'end', 'flushHeaders'] as const;
+
+/**
+ * What stands between an application's calls and its response.
+ * - `open`: nothing was given.
+ * - `headed`: the head was given; whether a stream follows is not known yet.
+ * - `waiting`: the whole body is being encoded; for the application the response has ended.
+ * - `encoding`: a stream, through an encoder.
+ * - `ended`: the application has ended that stream; its rest is being encoded.
+ * - `passing`: what is written goes out as it is.
+ */
+type Phase = 'open' | 'headed' | 'waiting' | 'encoding' | 'ended' | 'passing';
+
+/** Functions of a response that lead to what holds it. One for all responses: a closure for each would cost more. */
+const STAND_INS = Object.fromEntries(
+  NAMES.map((name) => [
+    name,
+    function (this: ServerResponse, ...given: unknown[]): unknown {
+      return (stateOf(this)!.heldResponse as HeldResponse)[name](...(given as never[]));
+    },
+  ]),
+) as Record<(typeof NAMES)[number], never>;
+
+/**
+ * Stands in front of Node's own functions of a response, from the server's `request` event on: what an application puts around
+ * them sees the plain body and the head that it has set.
+ */
+export class HeldResponse {
+  private phase: Phase = 'open';
+  private known: HeldHead | null = null;
+  private encoder: Transform | null = null;
+  private unseal: (() => void) | null = null;
+  /** The application has not given its head by `writeHead`. */
+  private isImplied = false;
+  /** Of a whole body whose head the application has not given itself, bytes: Node would count it. */
+  private wholeLength: number | null = null;
+  /** The reason phrase, where the application has given one with its head. */
+  private reason: readonly string[] = [];
+  /** Nearly all of a body whose length the head tells: its end follows. */
+  private kept: End | null = null;
+  private readonly original: Sending;
+
+  private constructor(
+    private readonly state: RequestState,
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+    private readonly engine: CompressionEngine,
+    private readonly ifNoneMatch: string | undefined,
+  ) {
+    const { writeHead, write, end, flushHeaders } = response as unknown as Sending;
+    this.original = { writeHead, write, end, flushHeaders };
+  }
+
+  /** Holds the response of a request that begins. */
+  static hold(state: RequestState, engine: CompressionEngine): void {
+    const { request, response } = state;
+    if (request === null || response === null) return;
+    const ifNoneMatch = engine.translate(request);
+    state.heldResponse = new HeldResponse(state, request, response, engine, ifNoneMatch);
+    response.writeHead = STAND_INS.writeHead;
+    response.write = STAND_INS.write;
+    response.end = STAND_INS.end;
+    response.flushHeaders = STAND_INS.flushHeaders;
+  }
+
+  private get head(): HeldHead {
+    const { state, request, response, engine } = this;
+    return (this.known ??= new HeldHead(state, request, response, engine.unrouted, this.ifNoneMatch));
+  }
+
+  private get isHead(): boolean {
+    return this.request.method === 'HEAD';
+  }
+
+  writeHead(...given: unknown[]): ServerResponse {
+    const { phase, response, original } = this;
+    if (phase !== 'open') return phase === 'passing' ? original.writeHead.apply(response, given) : tooLate();
+    const status = Number(given[0]) | 0;
+    const [, second, third] = given;
+    const reason = typeof second === 'string' ? second : response.statusMessage || STATUS_CODES[status];
+    const headers = (typeof second === 'string' ? third : (third ?? second)) as GivenHeaders;
+    if (!isSendable(status, reason, headers) || this.passesHead(status, headers)) return this.passHead(given);
+    response.statusMessage = reason ?? 'unknown';
+    response.statusCode = status;
+    setAll(response, headers);
+    this.known = null;
+    this.reason = typeof second === 'string' ? [second] : [];
+    if (this.engine.leaves(this.head)) return this.passHead([status, ...this.reason]);
+    this.phase = 'headed';
+    this.unseal = lookHeaded(response);
+    return response;
+  }
+
+  /** As most heads are given: with the length of a small body. */
+  private passesHead(status: number, headers: GivenHeaders): boolean {
+    if (headers === null || headers === undefined || Array.isArray(headers)) return false;
+    const length = headers['content-length'];
+    return length !== undefined && this.engine.passesSmall(this.state, status, Number(length));
+  }
+
+  private passHead(given: unknown[]): ServerResponse {
+    const { response, original } = this;
+    this.addLength(response.statusCode);
+    this.phase = 'passing';
+    try {
+      return original.writeHead.apply(response, given);
+    } catch (error) {
+      // Node may refuse it, and something else be sent instead.
+      this.phase = 'open';
+      throw error;
+    }
+  }
+
+  /** Node counts a whole body while it writes the head; here the head is written before. */
+  private addLength(status: number): void {
+    const { response, wholeLength } = this;
+    if (wholeLength === null || this.isHead || status === 204 || status === 304) return;
+    if (['content-length', 'transfer-encoding', 'trailer'].some((name) => response.hasHeader(name))) return;
+    this.head.set('Content-Length', wholeLength);
+  }
+
+  /** Through whatever the application has put around `writeHead`, as Node does it. */
+  private implyHead(wholeLength: number | null): Phase {
+    this.isImplied = true;
+    this.wholeLength = wholeLength;
+    try {
+      this.response.writeHead(this.response.statusCode);
+    } finally {
+      if (this.phase === 'open') {
+        this.wholeLength = null;
+        this.isImplied = false;
+      }
+    }
+    return this.phase;
+  }
+
+  write(...given: End): boolean {
+    const { original, response } = this;
+    const [chunk, encoding, callback] = given;
+    // Node refuses what is no chunk, before anything is sent.
+    if (this.phase === 'open' && isChunk(chunk)) this.implyHead(null);
+    if (this.phase === 'headed' && isChunk(chunk)) {
+      if (this.kept === null && this.keeps(given)) return true;
+      this.openStream();
+    }
+    if (this.phase === 'waiting' || this.phase === 'ended') return writeAfterEnd(response, encoding, callback);
+    if (this.phase === 'encoding') return (this.encoder!.write as Sending['write'])(chunk, encoding, callback);
+    return original.write.apply(response, given);
+  }
+
+  /**
+   * Keeps a body whose length the head tells for its end: Fastify before 5.12 writes a body and ends at once, behind a head of its own,
+   * and express-session sends the last byte when it has stored the session. All else is a stream.
+   */
+  private keeps(given: End): boolean {
+    const { length } = this.head;
+    if (length === null || this.isHead) return false;
+    const missing = length - byteLength(given[0] as Body, given[1]);
+    if (missing !== 1 && (missing !== 0 || this.isImplied)) return false;
+    this.kept = given;
+    if (missing === 0) process.nextTick(() => this.kept === given && this.openStream());
+    return true;
+  }
+
+  flushHeaders(): void {
+    if (this.phase === 'open') this.implyHead(null);
+    if (this.phase === 'headed') this.openStream();
+    if (this.phase !== 'waiting') this.original.flushHeaders.call(this.response);
+  }
+
+  end(...given: End): ServerResponse {
+    const { response } = this;
+    const [chunk, encoding, callback] = given;
+    if (this.phase === 'waiting' || this.phase === 'ended') {
+      const done = callbackOf(...given);
+      // Node lets a second `end()` without a chunk pass.
+      if (isChunk(chunk)) writeAfterEnd(response, done);
+      else if (done !== undefined) response.once('finish', done);
+    } else if (this.phase === 'encoding') this.endStream(chunk, encoding, callback);
+    else if (this.phase === 'passing' || !mayEnd(chunk)) this.pass(given);
+    else this.endWhole(given);
+    return response;
+  }
+
+  private endWhole(given: End): void {
+    const { engine, state, response, kept } = this;
+    const [chunk, encoding] = given;
+    const length = isChunk(chunk) ? byteLength(chunk, encoding) : 0;
+    if (this.phase === 'open') {
+      if (!this.isHead && engine.passesSmall(state, response.statusCode, length)) return this.pass(given);
+      if (this.implyHead(length) !== 'headed') return this.pass(given);
+    }
+    if (kept !== null) return this.endKept(kept, given, length);
+    if (this.isHead && !this.head.isKept) {
+      engine.sendHead(this.head, isChunk(chunk) ? textOf(chunk, encoding) : null);
+      this.deliver(undefined, undefined, callbackOf(...given));
+    } else if (!this.head.isKept && length === 0) engine.sendNothing(this.head, () => this.deliver(...given));
+    else this.endWith(isChunk(chunk) ? textOf(chunk, encoding) : '', given);
+  }
+
+  private endKept(kept: End, given: End, length: number): void {
+    const written = callbackOf(...kept);
+    if (written !== undefined) this.response.once('finish', () => written());
+    this.kept = null;
+    if (length === 0) return this.endWhole([kept[0], kept[1], callbackOf(...given)]);
+    const bytes = [kept, given].map(([part, encoding]) => bytesOf(part as Body, encoding));
+    this.endWith(Buffer.concat(bytes), [Buffer.concat(bytes), callbackOf(...given)]);
+  }
+
+  private endWith(body: Body, given: End): void {
+    const { engine, head, response } = this;
+    this.phase = 'waiting';
+    engine.send(head, body, (sent) => {
+      // As it was given where it is: Node writes the head before a text in another encoding than before bytes.
+      if (sent === body) this.deliver(...given);
+      else this.deliver(sent ?? undefined, undefined, callbackOf(...given));
+    });
+    if (this.isWaiting()) {
+      this.unseal?.();
+      this.unseal = lookEnded(response);
+    }
+  }
+
+  private isWaiting(): boolean {
+    return this.phase === 'waiting';
+  }
+
+  private pass(given: End): void {
+    const { phase } = this;
+    this.phase = 'passing';
+    try {
+      this.original.end.apply(this.response, given);
+    } catch (error) {
+      this.phase = phase;
+      throw error;
+    }
+  }
+
+  /** Sends the head, and what is left of the body. */
+  private deliver(...given: End): void {
+    const { response, original } = this;
+    try {
+      this.sendHead();
+      // Over HTTP/2 Node's `end()` calls the response's `write()`, and with it the application's.
+      if (!(response instanceof ServerResponse)) (response as unknown as Sending).write = original.write;
+      if (this.isHead) original.end.call(response, callbackOf(...given));
+      else original.end.apply(response, given);
+    } catch (error) {
+      // The caller of `end()` may be long gone: the client is told by the end of its connection.
+      this.engine.failed(error);
+      response.destroy();
+    }
+  }
+
+  private sendHead(): void {
+    const { response, original, head } = this;
+    this.unseal?.();
+    this.unseal = null;
+    this.addLength(head.status);
+    this.phase = 'passing';
+    original.writeHead.call(response, head.status, ...(head.status === response.statusCode ? this.reason : []));
+  }
+
+  /** Chooses a coding, and sends the head. */
+  private openStream(): void {
+    const { engine, head, kept } = this;
+    const encoder = engine.openStream(head);
+    this.sendHead();
+    if (encoder !== null) {
+      this.phase = 'encoding';
+      this.encode(encoder);
+    }
+    this.kept = null;
+    if (kept !== null) this.write(...kept);
+  }
+
+  private encode(encoder: Transform): void {
+    const { engine, original, response } = this;
+    this.encoder = encoder;
+    // Whoever waits for the response to drain waits for the encoder: that Node has sent what the encoder gave tells nothing.
+    const emit = response.emit.bind(response) as (...event: unknown[]) => boolean;
+    // Not `writableLength` as well: Node 26 reads it to see whether it owes a `drain`.
+    const restore = override(response, [
+      ['writableNeedDrain', { get: () => encoder.writableNeedDrain }],
+      ['writableEnded', { get: () => this.phase === 'ended' }],
+    ]);
+    let drained = (): void => {};
+    response.emit = (...event: unknown[]): boolean => {
+      if (event[0] !== 'drain') return emit(...event);
+      drained();
+      return true;
+    };
+    encoder.on('drain', () => this.phase === 'encoding' && emit('drain'));
+    const sent = new Writable({
+      write: (chunk, _encoding, done) => {
+        drained = () => {};
+        if (original.write.call(response, chunk)) done();
+        else drained = done;
+      },
+    });
+    response.once('close', () => encoder.destroy());
+    pipeline(encoder, sent, (error) => {
+      if (response.destroyed) return;
+      if (error) {
+        engine.failed(error);
+        response.destroy();
+      } else {
+        restore();
+        this.phase = 'passing';
+        original.end.call(response);
+      }
+    });
+  }
+
+  private endStream(...given: End): void {
+    const [chunk, encoding] = given;
+    const done = callbackOf(...given);
+    // What is no chunk is refused by the encoder, as by Node.
+    const nothing = chunk === undefined || chunk === null || typeof chunk === 'function';
+    const parameters = nothing ? [] : [chunk, typeof encoding === 'string' ? encoding : undefined];
+    (this.encoder!.end as (...parameters: unknown[]) => unknown)(...parameters);
+    if (done !== undefined) this.response.once('finish', done);
+    this.phase = 'ended';
+  }
+}
+
+const callbackOf = (...given: unknown[]): Callback | undefined =>
+  given.find((each) => typeof each === 'function') as Callback | undefined;
+
+const mayEnd = (chunk: unknown): boolean =>
+  chunk === undefined || chunk === null || typeof chunk === 'function' || isChunk(chunk);
+
+const encodingOf = (encoding: unknown): BufferEncoding =>
+  typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8';
+
+const byteLength = (chunk: string | Uint8Array, encoding: unknown): number =>
+  typeof chunk === 'string' ? Buffer.byteLength(chunk, encodingOf(encoding)) : chunk.byteLength;
+
+const bytesOf = (chunk: Body, encoding: unknown): Uint8Array =>
+  typeof chunk === 'string' ? Buffer.from(chunk, encodingOf(encoding)) : chunk;
+
+/** A text whose bytes are those of UTF-8 stays one: the cache compares it as it is. */
+const textOf = (chunk: Body, encoding: unknown): Body =>
+  typeof chunk !== 'string' || encodingOf(encoding).toLowerCase().replace('-', '') === 'utf8'
+    ? chunk
+    : bytesOf(chunk, encoding);
