@@ -5,7 +5,7 @@ import type { Access } from './access.js';
 import type { DashboardView } from './dashboard-view.js';
 import { pageHtml, refusedHtml } from './html.js';
 import { textOf } from './text-view.js';
-import type { DashboardData } from './view.js';
+import type { DashboardData, Scope } from './view.js';
 import type { Viewers } from './viewers.js';
 
 const HTML = 'text/html; charset=utf-8';
@@ -23,8 +23,6 @@ const SAFE: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   vary: 'accept',
 };
-/** It is asked for every two seconds: encoding it would be work for the application's process, for one who looks. */
-const AS_IT_IS = { ...SAFE, 'cache-control': 'no-store, no-transform' };
 const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' };
 const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
 
@@ -60,7 +58,7 @@ export class Answers {
     const base = isBare ? `${this.about.path.slice(this.about.path.lastIndexOf('/') + 1)}/` : './';
     const { admitted, cookie } = await this.access.admit(request, query);
     if (!admitted) return this.refused(isText ? null : base);
-    if (isText) return this.text(query.get('route') || null);
+    if (isText) return this.text(query);
     const headers = { ...SAFE, ...(cookie === null ? null : { 'set-cookie': cookie }) };
     // A program may keep no cookie: it gets what it asked for.
     if (asksForHtml(request) && (isBare || query.has('token')))
@@ -74,15 +72,14 @@ export class Answers {
     if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
     // Not for `curl` alone, nor for clients that take both: this is the address of the JSON.
     const { accept = '' } = request.headers;
-    if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query.get('route') || null);
+    if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
     if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
-    const routeId = Number(query.get('route') ?? Number.NaN);
     const body = await this.view.answer({
-      since: query.get('since') ?? '',
+      scope: scopeIn(query),
       filter: (query.get('filter') ?? '').slice(0, 200),
-      routeId: Number.isInteger(routeId) ? routeId : null,
+      routeId: query.get('route'),
     });
-    return { status: 200, type: JSON_TYPE, body, headers: AS_IT_IS };
+    return { status: 200, type: JSON_TYPE, body, headers: SAFE };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */
@@ -96,9 +93,10 @@ export class Answers {
   };
 
   /** For a terminal. `route`: whose last hour is shown; null for all. */
-  private async text(route: string | null): Promise<RawResponse> {
+  private async text(query: URLSearchParams): Promise<RawResponse> {
     if (!this.viewers.admits('')) return tooMany();
-    const { data, past } = await this.view.whole(route);
+    const route = query.get('route') || null;
+    const { data, past } = await this.view.whole(route, scopeIn(query));
     return { status: 200, type: TEXT, body: textOf(JSON.parse(data) as DashboardData, past, route), headers: SAFE };
   }
 
@@ -111,6 +109,12 @@ export class Answers {
     if (base !== null) return { status, type: HTML, body: refusedHtml(base, this.about.style, byToken), headers };
     return { status, type: TEXT, body: byToken ? noToken(this.access.isTold) : 'Forbidden\n', headers };
   }
+}
+
+/** `?scope=pod`: the one that answers, where all pods are known. */
+function scopeIn(query: URLSearchParams): Scope | null {
+  const asked = query.get('scope');
+  return asked === 'pod' || asked === 'fleet' ? asked : null;
 }
 
 function tooMany(): RawResponse {

@@ -12,18 +12,20 @@ import type { Steps } from '../core/turns.js';
 import { userRedactor, type UserList } from '../ports/users.js';
 import type { PerfApplication } from '../request/application.js';
 import { earlierCounts, historyNameOf, troublesOf, type EarlierCounts } from './earlier-counts.js';
+import { fleetFigures, type FleetFigures } from './fleet-figures.js';
 import { MeasuredWork } from './measured-work.js';
+import { oddProblems } from './odd-pods.js';
 import { PastFigures } from './past-figures.js';
 import { RecentCounts } from './recent-counts.js';
 import type { RecentRecords } from './recent-records.js';
 import { detailOf } from './route-detail.js';
+import { verdictProblems } from './problems.js';
 import { Refreshed } from './refreshed.js';
 import { foundRoutes, otherRoutes, rounded, shownRoute, totalsOf, type ShownRoute } from './route-rows.js';
-import { sectionsOf } from './sections.js';
+import { NO_SECTIONS, sectionsOf } from './sections.js';
 import { experimentsOf, rejectedOf } from './slow-figures.js';
 import { Traffic } from './traffic.js';
-import { REMEMBERED, Versions } from './versions.js';
-import type { DashboardData, ExperimentRow, OtherRoutes, Past, Sections } from './view.js';
+import type { DashboardData, ExperimentRow, OtherRoutes, Past, RouteRow, Scope } from './view.js';
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
@@ -37,11 +39,11 @@ const MAX_USERS = 50;
 
 /** What a page asks for. */
 export interface Question {
-  /** The cursor of its last answer; `''` at first. */
-  readonly since: string;
+  /** Null: all pods where a history is shared. */
+  readonly scope: Scope | null;
   readonly filter: string;
   /** The route that is open. */
-  readonly routeId: number | null;
+  readonly routeId: string | null;
 }
 
 /** The parts of the application that the page shows; null where a feature is off. */
@@ -56,26 +58,24 @@ export interface DashboardSources {
 
 /** What the page shows: made when somebody asks, and only then. */
 export class DashboardView {
-  private readonly epoch = randomBytes(4).toString('hex');
   private readonly redact = userRedactor(randomBytes(16).toString('hex'));
-  private readonly ids = new Map<string, number>();
   private readonly recent = new RecentCounts();
   private readonly traffic = new Traffic();
   private readonly experiments: Refreshed<ExperimentRow[]>;
   private readonly rejected: Refreshed<Rejected[]>;
   private readonly past: PastFigures;
-  private readonly rows = new Versions<number>();
-  private readonly sections = new Versions<keyof Sections>();
+  private readonly fleet: Refreshed<FleetFigures>;
   /** The application, not the process. */
   private readonly startedMs: number;
   private shown: readonly ShownRoute[] = [];
+  /** As JSON: made once for all that look. */
+  private rows = '';
+  private sections = '';
   private other: OtherRoutes | null = null;
   private snapshot: PerfSnapshot | null = null;
   private sampling: Promise<number> | null = null;
   private takenAtMs = -Infinity;
   private maxAgeMs = MAX_AGE_MS;
-  /** Of the sample that is shown; answers tell what has changed since one. */
-  private sample = 0;
 
   constructor(
     private readonly host: PerfApplication,
@@ -88,55 +88,92 @@ export class DashboardView {
     this.experiments = new Refreshed(host, 'experiments', [], () => experimentsOf(sources.experiments));
     this.rejected = new Refreshed(host, 'rejects', [], () => rejectedOf(sources.rejected));
     this.past = new PastFigures(host, sources.history);
+    this.fleet = fleetFigures(host, sources.history);
   }
 
-  /** {@link DashboardData} as JSON. Takes a new sample where the last one is old. */
-  async answer({ since, filter, routeId }: Question): Promise<string> {
+  /** {@link DashboardData} as JSON, whole. Takes a new sample where the last one is old. */
+  async answer({ scope, filter, routeId }: Question): Promise<string> {
+    if (this.scopeFor(scope) === 'fleet') return this.answerOfFleet(await this.fleet.settled(), filter, routeId);
     const sampleMs = await this.sampled();
     const startedMs = this.host.nowMs();
     const snapshot = this.snapshot!;
-    const after = this.positionOf(since);
     const found = filter === '' ? null : this.find(snapshot, filter);
     // Later than now are points of before the wall clock went back.
-    const isNew = ([at]: readonly [number, ...unknown[]]): boolean => at > (after?.at ?? 0) && at <= snapshot.at;
-    const rows = this.rows.changedSince(after?.sample ?? 0);
-    const routes = rows.flatMap(([, row]) => row ?? []);
-    const gone = after === null ? [] : rows.filter(([, row]) => row === null).map(([id]) => id);
-    const sections = this.sections.changedSince(after?.sample ?? 0).map(([name, section]) => `"${name}":${section}`);
+    const isPast = ([at]: readonly [number, ...unknown[]]): boolean => at <= snapshot.at;
     const others: Omit<DashboardData, 'routes' | 'sections'> = {
-      cursor: `${this.epoch}.${this.sample}.${snapshot.at}`,
-      whole: after === null,
-      at: snapshot.at,
-      tookMs: 0,
-      assets: this.assets,
-      process: {
-        pod: hostname(),
-        pid: process.pid,
-        release: this.host.release,
-        node: process.version,
-        startedAt: Math.round(epochMsOf(0)),
-      },
+      ...this.head('pod', snapshot.at),
+      pods: null,
       overMs: snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [],
-      gone,
       other: this.other,
       found: found?.map(({ row }) => row) ?? null,
       totals: this.sources.latency === null ? null : totalsOf(snapshot),
-      traffic: this.traffic.points.filter(isNew),
-      container: this.records.container.filter(isNew),
+      traffic: this.traffic.points.filter(isPast),
+      container: this.records.container.filter(isPast),
       detail: routeId === null ? null : this.detail(routeId, found ?? this.shown),
     };
     others.tookMs = rounded(sampleMs + this.host.nowMs() - startedMs);
-    return `${displayJson(others).slice(0, -1)},"routes":[${routes.join(',')}],"sections":{${sections.join(',')}}}`;
+    return `${displayJson(others).slice(0, -1)},"routes":[${this.rows}],"sections":${this.sections}}`;
+  }
+
+  /** What each pod of a shared history answers alike. */
+  private answerOfFleet(fleet: FleetFigures, filter: string, routeId: string | null): string {
+    const startedMs = this.host.nowMs();
+    const wanted = filter.toLowerCase();
+    const found = wanted === '' ? null : fleet.rows.filter(({ name }) => name.toLowerCase().includes(wanted));
+    const [routes, other] = withinBytes(fleet.rows, MAX_BYTES);
+    const open = fleet.rows.find(({ id }) => id === routeId);
+    const verdicts = this.sources.history?.verdicts() ?? [];
+    const data: DashboardData = {
+      ...this.head('fleet', Date.now()),
+      pods: fleet.pods,
+      overMs: fleet.overMs,
+      routes,
+      other,
+      found: found && withinBytes(found, MAX_FOUND_BYTES)[0],
+      totals: fleet.totals,
+      traffic: fleet.traffic,
+      container: [],
+      sections: {
+        ...NO_SECTIONS,
+        now: [...verdictProblems(verdicts, this.nameOf), ...oddProblems(fleet.pods)],
+        past: this.past.of(null).now(),
+      },
+      detail:
+        open === undefined
+          ? null
+          : {
+              id: open.id,
+              statuses: {},
+              distribution: [],
+              users: [],
+              upstream: [],
+              blocks: [],
+              past: this.past.of(open.name).now(),
+            },
+    };
+    data.tookMs = rounded(this.host.nowMs() - startedMs);
+    return displayJson(data);
+  }
+
+  private scopeFor(asked: Scope | null): Scope {
+    return this.sources.history?.shared === true && asked !== 'pod' ? 'fleet' : 'pod';
+  }
+
+  private head(scope: Scope, at: number) {
+    const { release } = this.host;
+    const startedAt = Math.round(epochMsOf(0));
+    const own = { pod: hostname(), pid: process.pid, release, node: process.version, startedAt };
+    return { at, scope, isShared: this.sources.history?.shared === true, tookMs: 0, assets: this.assets, process: own };
   }
 
   /** For who asks once: waits for what polls get one by one. The last hours are of one route, or of all. */
-  async whole(route: string | null): Promise<{ data: string; past: Past }> {
+  async whole(route: string | null, scope: Scope | null): Promise<{ data: string; past: Past }> {
     const [past] = await Promise.all([
       this.past.of(route).settled(),
       this.experiments.settled(),
       this.rejected.settled(),
     ]);
-    return { data: await this.answer({ since: '', filter: '', routeId: null }), past };
+    return { data: await this.answer({ scope, filter: '', routeId: null }), past };
   }
 
   /**
@@ -165,7 +202,6 @@ export class DashboardView {
   /** `earlier`: of the time before this sample, where nobody has looked. */
   private *show(snapshot: PerfSnapshot, takenAtMs: number, earlier: EarlierCounts | null): Steps<void> {
     const { at, eventLoop } = snapshot;
-    this.sample += 1;
     this.recent.next(takenAtMs, earlier?.spanMs ?? null);
     const totals = this.sources.latency?.totals() ?? null;
     yield* this.traffic.add(at, takenAtMs, totals, eventLoop, earlier);
@@ -177,7 +213,7 @@ export class DashboardView {
       yield;
       const before = earlier?.routes.get(found.snapshot);
       this.recent.count(found.key, troublesOf(found.snapshot), before && troublesOf(before));
-      shown.push(shownRoute(found, this.ids, this.recent));
+      shown.push(shownRoute(found, this.recent));
     }
     yield;
     const bytes = yield* this.putSections(snapshot, shown);
@@ -203,36 +239,40 @@ export class DashboardView {
         past: this.past.of(null).now(),
       },
     );
-    let bytes = 0;
+    const parts: string[] = [];
     for (const [name, section] of Object.entries(sections)) {
       yield;
-      bytes += this.sections.put(name as keyof Sections, section, this.sample);
+      parts.push(`"${name}":${displayJson(section)}`);
     }
-    return bytes;
+    this.sections = `{${parts.join(',')}}`;
+    return Buffer.byteLength(this.sections);
   }
 
   /** As many as there is room for; returns those. */
   private *putRows(shown: readonly ShownRoute[], room: number): Steps<ShownRoute[]> {
     const put: ShownRoute[] = [];
+    const rows: string[] = [];
     let left = room;
     for (const route of shown) {
       yield;
-      left -= this.rows.put(route.row.id, route.row, this.sample) + 1;
+      const json = displayJson(route.row);
+      left -= Buffer.byteLength(json) + 1;
       if (left < 0) break;
+      rows.push(json);
       put.push(route);
     }
-    this.rows.keepOnly(new Set(put.map(({ row }) => row.id)), this.sample);
+    this.rows = rows.join(',');
     return put;
   }
 
   private find(snapshot: PerfSnapshot, filter: string): ShownRoute[] {
-    const found = foundRoutes(snapshot.routes, filter).map((route) => shownRoute(route, this.ids, this.recent));
+    const found = foundRoutes(snapshot.routes, filter).map((route) => shownRoute(route, this.recent));
     let left = MAX_FOUND_BYTES;
     const end = found.findIndex(({ row }) => (left -= Buffer.byteLength(JSON.stringify(row)) + 1) < 0);
     return end === -1 ? found : found.slice(0, end);
   }
 
-  private detail(id: number, shown: readonly ShownRoute[]): DashboardData['detail'] {
+  private detail(id: string, shown: readonly ShownRoute[]): DashboardData['detail'] {
     const route = shown.find(({ row }) => row.id === id);
     if (route === undefined) return null;
     const users = this.sources.users?.list('totalMs', route.row.name) ?? [];
@@ -251,12 +291,15 @@ export class DashboardView {
   /** With `users.redact` an id is a hash already, the one that the log tells of. */
   private readonly nameOf = (unit: string): string =>
     this.redactUsers && (this.sources.users?.redact ?? null) === null ? this.redact(unit) : unit;
+}
 
-  /** Where a cursor was; null where it is of another process, too old to know what has changed since, or of a time to come. */
-  private positionOf(cursor: string): { sample: number; at: number } | null {
-    const [epoch, ...numbers] = cursor.split('.');
-    const [sample = Number.NaN, at = Number.NaN] = numbers.map(Number);
-    const isKnown = epoch === this.epoch && sample >= 1 && sample <= this.sample && this.sample - sample <= REMEMBERED;
-    return isKnown && at <= this.snapshot!.at ? { sample, at } : null;
-  }
+/** The first rows that there is room for, and the others together. */
+function withinBytes(rows: readonly RouteRow[], room: number): [RouteRow[], OtherRoutes | null] {
+  let left = room;
+  const end = rows.findIndex((row) => (left -= Buffer.byteLength(displayJson(row)) + 1) < 0);
+  if (end === -1) return [[...rows], null];
+  const rest = rows.slice(end);
+  const sum = (valueOf: (row: RouteRow) => number): number => rest.reduce((total, row) => total + valueOf(row), 0);
+  const other = { routes: rest.length, count: sum(({ count }) => count), errors: sum(({ errors = 0 }) => errors) };
+  return [rows.slice(0, end), other];
 }

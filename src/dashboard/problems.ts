@@ -28,9 +28,8 @@ export interface Situation {
 /** What is wrong now, one sentence each, the worst first. */
 export function problemsOf(situation: Situation): Problem[] {
   const { verdicts, nameOf, reasons, snapshot } = situation;
-  const worse = verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
   return [
-    ...worse.map(({ text }) => bad('requests', sentence(withUserNamed(text, nameOf)))),
+    ...verdictProblems(verdicts, nameOf),
     ...reasons.map((text) => bad(sectionOf(text), sentence(text))),
     ...failing(situation),
     ...blocking(situation),
@@ -40,6 +39,12 @@ export function problemsOf(situation: Situation): Problem[] {
     ...lostWork(situation),
     ...snapshot.findings.map(({ kind, text }) => warn(kind === 'pool-wait' ? 'upstreams' : 'requests', sentence(text))),
   ];
+}
+
+/** What became worse and still is. */
+export function verdictProblems(verdicts: readonly Verdict[], nameOf: (userId: string) => string): Problem[] {
+  const worse = verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
+  return worse.map(({ text }) => bad('requests', sentence(withUserNamed(text, nameOf))));
 }
 
 function failing({ routes, recent }: Situation): Problem[] {

@@ -1,4 +1,3 @@
-import { entryOf } from '../core/entry-of.js';
 import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
 import type { RecentCounts } from './recent-counts.js';
 import { nameOf } from './recent-records.js';
@@ -34,11 +33,9 @@ export function foundRoutes(routes: readonly RouteSnapshot[], filter: string): F
     .slice(0, MAX_ROUTES);
 }
 
-/** `ids`: of rows, by key. */
-export function shownRoute(found: FoundRoute, ids: Map<string, number>, recent: RecentCounts): ShownRoute {
+export function shownRoute(found: FoundRoute, recent: RecentCounts): ShownRoute {
   const { key, snapshot } = found;
-  const id = entryOf(ids, key, () => ids.size + 1);
-  return { ...found, row: rowOf(snapshot, id, recent.gains(key, 0)) };
+  return { ...found, row: rowOf(snapshot, key, recent.gains(key, 0)) };
 }
 
 /** What the rows leave out. */
@@ -71,7 +68,7 @@ const weightOf = ({ count, durationMs, inFlight }: RouteSnapshot): number => cou
 const textOf = ({ method, route, handler }: RouteSnapshot): string =>
   `${method} ${route} ${handler ?? ''}`.toLowerCase();
 
-function rowOf(route: RouteSnapshot, id: number, recent: number[] | undefined): RouteRow {
+function rowOf(route: RouteSnapshot, id: string, recent: number[] | undefined): RouteRow {
   const { mean, p50, p95, p99, max } = route.durationMs;
   const row: RouteRow = {
     id,

@@ -9,6 +9,22 @@ const MAX_CALLERS = 5;
 /** What is not in the situation. `users`: as they are shown. */
 type Others = Pick<Sections, 'failedWork' | 'experiments' | 'past'> & { readonly users: UserUse[] };
 
+/** Sections of one pod have nothing to tell of all. */
+export const NO_SECTIONS: Sections = {
+  now: [],
+  eventLoop: null,
+  blocks: [],
+  resources: null,
+  defer: null,
+  failedWork: [],
+  rejected: [],
+  upstream: [],
+  users: [],
+  compression: null,
+  experiments: [],
+  past: { rows: [], releases: [] },
+};
+
 export function sectionsOf(situation: Situation, others: Others): Sections {
   const { snapshot, blocks, rejected } = situation;
   const { eventLoop, resources, defer, upstream, compression } = snapshot;

@@ -17,6 +17,7 @@ import { MAX_CURL } from './recent-records.js';
 import type { BlockRow, DashboardData, Past, RouteRow, Sections } from './view.js';
 
 const SHOWN_ROUTES = 30;
+const SHOWN_PODS = 50;
 const SHOWN_BLOCKS = 10;
 /** With a line that repeats them, and their stack. */
 const EXPLAINED_BLOCKS = 3;
@@ -26,39 +27,69 @@ const PAST_ROWS = 12;
 
 /** The page for a terminal. What came from outside cannot command it. `past`: of `route`, or of all. */
 export function textOf(data: DashboardData, past: Past, route: string | null): string {
-  const { sections } = data;
   const parts = [
     headOf(data),
     titled('Now', nowOf(data)),
-    titled('Requests', requestsOf(data)),
+    titled('Pods, their last minute', podsOf(data)),
+    titled(data.scope === 'fleet' ? 'Requests of all pods, the last hour' : 'Requests', requestsOf(data)),
     titled('The last hour', pastOf(past, route), route === null ? '' : ` OF ${line(route)}`),
-    titled('Blocks', blocksOf(data)),
-    titled('Container', sections.resources == null ? 'off' : describeResources(sections.resources)),
-    titled('Deferred work', deferOf(sections, data.at)),
-    titled('Upstreams', upstreamsOf(sections)),
-    titled('Users, the last hour', usersOf(sections)),
-    titled('Compression', compressionOf(sections)),
-    titled('Experiments', (sections.experiments ?? []).map(({ text }) => line(text)).join('\n')),
+    ...(data.scope === 'fleet' ? [] : ofPod(data)),
   ];
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-function headOf({ process, at, totals, traffic, sections }: DashboardData): string {
+/** What one pod alone has to tell. */
+function ofPod(data: DashboardData): string[] {
+  const { sections } = data;
+  return [
+    titled('Blocks', blocksOf(data)),
+    titled('Container', sections.resources === null ? 'off' : describeResources(sections.resources)),
+    titled('Deferred work', deferOf(sections, data.at)),
+    titled('Upstreams', upstreamsOf(sections)),
+    titled('Users, the last hour', usersOf(sections)),
+    titled('Compression', compressionOf(sections)),
+    titled('Experiments', sections.experiments.map(({ text }) => line(text)).join('\n')),
+  ];
+}
+
+function headOf({ scope, pods, process, at, totals, traffic, sections }: DashboardData): string {
   const [, perSecond = null, errorsPerSecond = null, , p95 = null] = traffic.at(-1) ?? [];
   const who = `${process.pod} · release ${process.release ?? 'unknown'} · up ${spanOf(at - process.startedAt)} · Node ${process.node}, pid ${process.pid}`;
+  const all = `All ${counted(pods?.length ?? 0, 'pod')}, as ${process.pod} tells of them (?scope=pod: of itself)`;
   const now = [
     `${rateOf(perSecond)} requests/s`,
     `${rateOf(errorsPerSecond)} errors/s`,
     `p95 ${durationOf(p95)}`,
-    totals === null ? '' : `${totals.inFlight} in flight`,
-    sections.eventLoop == null ? '' : `event loop ${percentOf(sections.eventLoop.utilization)} busy`,
+    totals === null || scope === 'fleet' ? '' : `${totals.inFlight} in flight`,
+    sections.eventLoop === null ? '' : `event loop ${percentOf(sections.eventLoop.utilization)} busy`,
   ];
-  return `${line(who)}\n${now.filter((part) => part !== '').join(' · ')}`;
+  return `${line(scope === 'fleet' ? all : who)}\n${now.filter((part) => part !== '').join(' · ')}`;
 }
 
-function nowOf({ sections: { now = [] }, totals }: DashboardData): string {
+function nowOf({ sections: { now }, totals }: DashboardData): string {
   if (now.length === 0) return totals === null ? 'Nothing is known to be wrong.' : 'Nothing is wrong.';
   return now.map(({ level, text }) => `${level === 'bad' ? '!' : '-'} ${line(text)}`).join('\n');
+}
+
+function podsOf({ pods, at }: DashboardData): string {
+  if (pods === null) return '';
+  const head = ['pod', 'release', 'requests', '5xx', 'p95 ms', 'loop', 'throttled', 'memory', 'told', 'odd'];
+  const rows = pods
+    .slice(0, SHOWN_PODS)
+    .map((pod) => [
+      pod.pod,
+      pod.release,
+      grouped(pod.requests),
+      grouped(pod.errors),
+      msOf(pod.p95Ms),
+      percentOf(pod.loopBusy),
+      percentOf(pod.throttled),
+      bytesOf(pod.memoryBytes),
+      `${spanOf(at - pod.at)} ago`,
+      pod.odd.length > 0 ? '!' : '',
+    ]);
+  const left = pods.length - rows.length;
+  return `${table(head, rows) || 'none has told anything yet'}${left > 0 ? `\nand ${counted(left, 'more pod')}` : ''}`;
 }
 
 function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
@@ -103,7 +134,7 @@ function pastOf({ rows, releases }: Past, route: string | null): string {
 /** `14:05`: the terminal may be elsewhere than the server. */
 const timeOf = (at: number): string => new Date(at).toISOString().slice(11, 16);
 
-function blocksOf({ sections: { blocks = [], eventLoop = null }, at: now }: DashboardData): string {
+function blocksOf({ sections: { blocks, eventLoop }, at: now }: DashboardData): string {
   if (blocks.length === 0) return eventLoop === null ? 'off' : 'none';
   const who = ({ route, proven }: BlockRow): string =>
     route === null ? 'unknown' : proven ? route : `${route} (suspect)`;
@@ -124,7 +155,7 @@ function blocksOf({ sections: { blocks = [], eventLoop = null }, at: now }: Dash
   return [table(['last', 'times', 'longest ms', 'who', 'where', 'waited'], rows), ...explained].join('\n');
 }
 
-function deferOf({ defer = null, failedWork = [], rejected = [] }: Partial<Sections>, now: number): string {
+function deferOf({ defer, failedWork, rejected }: Sections, now: number): string {
   if (defer === null) return 'off';
   const counts = Object.entries(defer).map(([name, count]) => `${name} ${grouped(count as number)}`);
   const failed = failedWork
@@ -135,7 +166,7 @@ function deferOf({ defer = null, failedWork = [], rejected = [] }: Partial<Secti
   return [counts.join(', '), ...failed, ...refused].join('\n');
 }
 
-function upstreamsOf({ upstream = [] }: Partial<Sections>): string {
+function upstreamsOf({ upstream }: Sections): string {
   const rows = upstream
     .slice(0, 20)
     .map(({ target, calls, errors, inFlight, durationMs: { p50, p95, p99 } }) => [
@@ -146,7 +177,7 @@ function upstreamsOf({ upstream = [] }: Partial<Sections>): string {
   return table(['target', 'calls', 'errors', 'in flight', 'p50 ms', 'p95 ms', 'p99 ms'], rows);
 }
 
-function usersOf({ users = [] }: Partial<Sections>): string {
+function usersOf({ users }: Sections): string {
   const rows = users
     .slice(0, 10)
     .map(({ unit, route, count, totalMs, upstreamMs }) => [
@@ -158,7 +189,7 @@ function usersOf({ users = [] }: Partial<Sections>): string {
   return table(['user', 'route', 'requests', 'total', 'upstream'], rows);
 }
 
-function compressionOf({ compression = null }: Partial<Sections>): string {
+function compressionOf({ compression }: Sections): string {
   if (compression === null || compression.responses === 0) return '';
   const { responses, compressed, cacheHits, bytesIn, bytesOut } = compression;
   return `${grouped(compressed)} of ${grouped(responses)} responses, ${bytesOf(bytesIn)} became ${bytesOf(bytesOut)}, ${grouped(cacheHits)} from the cache`;

@@ -1,4 +1,5 @@
 // What the server tells the page: plain JSON. Durations are milliseconds, times epoch milliseconds.
+import type { PodMinute } from '../ports/history.js';
 import type { Rejected } from '../ports/rejected.js';
 import type { BlockCause, ResourceSample } from '../core/record.js';
 import type { CompressionStats, DeferStats, EventLoopSnapshot, UpstreamSnapshot, UserUse } from '../core/snapshot.js';
@@ -9,7 +10,7 @@ export const MAX_POINTS = 120;
 export const WINDOW = 40;
 
 /** The sections of the page. */
-export type SectionName = 'now' | 'requests' | 'blocks' | 'container' | 'deferred' | 'upstreams' | 'users';
+export type SectionName = 'now' | 'pods' | 'requests' | 'blocks' | 'container' | 'deferred' | 'upstreams' | 'users';
 
 /** Something that is wrong now, in one sentence. */
 export interface Problem {
@@ -18,9 +19,9 @@ export interface Problem {
   section: SectionName;
 }
 
-/** One route since the process started. What is absent is 0, or unknown. */
+/** One route since the process started; of all pods, in the last hour. What is absent is 0, or unknown. */
 export interface RouteRow {
-  id: number;
+  id: string;
   /** `'GET /users/:id'` */
   name: string;
   handler?: string;
@@ -153,9 +154,15 @@ export interface ProcessInfo {
   startedAt: number;
 }
 
+/** One pod's last minute, as it tells of itself. */
+export interface PodRow extends PodMinute {
+  /** Figures by which it is the odd one. */
+  odd: (keyof PodMinute)[];
+}
+
 /** One route in depth. */
 export interface RouteDetail {
-  id: number;
+  id: string;
   statuses: Readonly<Record<string, number>>;
   /** How many took at most so long, and longer than the one before; the last has no bound. */
   distribution: { ms: number | null; count: number }[];
@@ -165,13 +172,18 @@ export interface RouteDetail {
   past: Past;
 }
 
+/** What is shown. */
+export type Scope = 'fleet' | 'pod';
+
 /** The answer of `data`. */
 export interface DashboardData {
-  /** For the next `since`. */
-  cursor: string;
-  /** Whole: what the page knows is replaced. Else only what has changed. */
-  whole: boolean;
   at: number;
+  /** All pods of a shared history, or the pod that answers. */
+  scope: Scope;
+  /** Whether there are all pods to choose. */
+  isShared: boolean;
+  /** Null for one pod. */
+  pods: PodRow[] | null;
   /** What making it has cost the application's event loop. */
   tookMs: number;
   /** Of the page that belongs to this server. */
@@ -179,8 +191,6 @@ export interface DashboardData {
   process: ProcessInfo;
   overMs: number[];
   routes: RouteRow[];
-  /** Ids of rows that are gone. */
-  gone: number[];
   other: OtherRoutes | null;
   /** Those that the filter finds; null without one. */
   found: RouteRow[] | null;
@@ -188,7 +198,7 @@ export interface DashboardData {
   totals: { count: number; errors: number; inFlight: number; routes: number } | null;
   traffic: TrafficPoint[];
   container: ContainerPoint[];
-  sections: Partial<Sections>;
+  sections: Sections;
   /** Null when it was not asked for, or is not known. */
   detail: RouteDetail | null;
 }

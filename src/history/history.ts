@@ -3,11 +3,11 @@ import { entryOf } from '../core/entry-of.js';
 import type {
   CompareWhat,
   Counts,
-  HistoryPoint,
   HistoryReader,
   HistorySeries,
   PerfComparison,
   PodMinute,
+  RangeFigures,
   RouteCounts,
   TimeRange,
 } from '../ports/history.js';
@@ -25,7 +25,7 @@ import type { HistoryRow } from './rows/row.js';
 import { EncodedWindow } from './rows/window-codec.js';
 import { RouteSums, RouteWindow } from './rows/window.js';
 import { keptMs, MINUTE_MS, TIERS, type Tier } from './rows/tiers.js';
-import { overOf, pointOf, seriesOf, tierFor } from './series.js';
+import { overOf, rangeFigures, seriesOf, tierFor } from './series.js';
 import { StoreKeeper } from './store-keeper.js';
 import { inTurns, Turns, type Steps } from '../core/turns.js';
 import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
@@ -164,14 +164,14 @@ export class History implements HistoryReader, HistorySource {
     return [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
   }
 
-  async routes(range: TimeRange): Promise<ReadonlyMap<string, HistoryPoint>> {
+  async routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures>> {
     await this.collect();
     const windows = new Map<string, RouteWindow>();
     await this.read(tierFor(range.from, this.parts.now()), range, ({ window }) => {
       for (const name of window.routeNames) entryOf(windows, name, () => new RouteWindow()).merge(window.window(name)!);
     });
     const sorted = [...windows].toSorted(([, a], [, b]) => b.sumMs - a.sumMs);
-    return new Map(sorted.map(([name, window]) => [name, pointOf(range.from, window)]));
+    return new Map(sorted.map(([name, window]) => [name, rangeFigures(window)]));
   }
 
   async countsSince(from: number, routes: readonly string[]): Promise<RouteCounts> {

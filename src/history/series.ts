@@ -1,5 +1,5 @@
 import { entryOf } from '../core/entry-of.js';
-import type { HistoryPoint, HistorySeries, TimeRange } from '../ports/history.js';
+import type { HistoryPoint, HistorySeries, RangeFigures, TimeRange } from '../ports/history.js';
 import type { HistorySource } from './reader.js';
 import { bucketOf, TIERS, type Tier, type TierRule } from './rows/tiers.js';
 import { type RouteSums, RouteWindow } from './rows/window.js';
@@ -56,5 +56,15 @@ export function figuresOf(window: RouteWindow) {
     over: overOf(window),
     blockedMs,
     upstreamMs: timed === 0 ? null : upstreamMs / timed,
+  };
+}
+
+/** The same with the parts of a mean request. */
+export function rangeFigures(window: RouteWindow): RangeFigures {
+  const { timed, busyMs, ownOf, ownMs } = window;
+  return {
+    ...figuresOf(window),
+    ownMs: ownOf === 0 ? null : ownMs / ownOf,
+    waitMs: timed === 0 || ownOf === 0 ? null : Math.max(0, busyMs / timed - ownMs / ownOf),
   };
 }

@@ -122,8 +122,8 @@ export abstract class HistoryReader {
   abstract readonly shared: boolean;
   /** The last minute of every living pod; none where nobody shares the history. */
   abstract pods(): Promise<readonly PodMinute[]>;
-  /** Counts by route in the range, the busiest first. */
-  abstract routes(range: TimeRange): Promise<ReadonlyMap<string, HistoryPoint>>;
+  /** Each route in the range, the one whose requests took most time first. */
+  abstract routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures>>;
   /** Counts of the whole and of these routes, from this process's memory. A route without calls is missing. */
   abstract countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
 }

@@ -44,7 +44,7 @@ async function pageOf(routes: number): Promise<{ ask: (i: number) => Promise<unk
   const view = new DashboardView(host, sources, new RecentRecords(), 'app.js', false);
   const look = (): Promise<string> => {
     skippedMs += 20_000;
-    return view.answer({ since: '', filter: '', routeId: null });
+    return view.answer({ scope: null, filter: '', routeId: null });
   };
   return { ask, look };
 }

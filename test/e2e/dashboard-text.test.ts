@@ -90,7 +90,7 @@ describe('the text of the dashboard', () => {
     const data = await dataOf(running.url, running.token, '?route=1');
     expect(data.sections.users).toMatchObject([{ unit: expect.stringMatching(/^[0-9a-f]{16}$/), count: 1 }]);
     expect(JSON.stringify(data)).not.toContain('ada@example.org');
-    expect(data.sections.now![0]!.text).toContain(`; for user ${data.sections.users![0]!.unit} (1 of 214).`);
+    expect(data.sections.now[0]!.text).toContain(`; for user ${data.sections.users[0]!.unit} (1 of 214).`);
     const text = await textOf(running.url, running.token);
     expect(text).toContain('for user ');
     expect(text).not.toContain('ada@example.org');

@@ -42,7 +42,7 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
       expect(await response.text()).not.toContain(token);
     }
     expect((await fetch(`${url}/perf/data`, { headers: { authorization: 'Bearer wrong' } })).status).toBe(401);
-    expect((await dataOf(url, token)).whole).toBe(true);
+    expect((await dataOf(url, token)).scope).toBe('pod');
     expect(lines.all.filter((line) => line.includes(token))).toHaveLength(1);
   });
 

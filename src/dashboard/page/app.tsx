@@ -8,8 +8,9 @@ import { Experiments } from './experiments.js';
 import { Now } from './now.js';
 import { Figures, type Figure } from './parts.js';
 import { usePolling, type Link, type Polled } from './polling.js';
+import { Pods } from './pods.js';
 import { Requests } from './requests.js';
-import type { State } from './state.js';
+import type { DashboardData as State, Scope } from '../view.js';
 import { timeOf } from './time.js';
 import { Upstreams } from './upstreams.js';
 import { Users } from './users.js';
@@ -26,16 +27,17 @@ const LINKS: Readonly<Record<Link, string>> = {
 
 export function App() {
   const [filter, setFilter] = useState('');
-  const [open, setOpen] = useState<number | null>(null);
-  const polled = usePolling({ filter, routeId: open });
+  const [open, setOpen] = useState<string | null>(null);
+  const [scope, setScope] = useState<Scope | null>(null);
+  const polled = usePolling({ scope, filter, routeId: open });
   const { state, link } = polled;
   useEffect(() => {
     if (state !== null)
-      document.title = `${state.sections.now.length > 0 ? `(${state.sections.now.length}) ` : ''}Perf: ${state.process.pod}`;
+      document.title = `${state.sections.now.length > 0 ? `(${state.sections.now.length}) ` : ''}Perf: ${state.scope === 'fleet' ? 'all pods' : state.process.pod}`;
   }, [state]);
   return (
     <>
-      <Header polled={polled} />
+      <Header polled={polled} onScope={setScope} />
       <main>
         <Trouble link={link} state={state} />
         {state === null ? (
@@ -45,14 +47,9 @@ export function App() {
         ) : (
           <>
             <Now state={state} />
+            <Pods state={state} />
             <Requests state={state} filter={filter} onFilter={setFilter} open={open} onOpen={setOpen} />
-            <Blocks state={state} />
-            <Container state={state} />
-            <Deferred state={state} />
-            <Upstreams state={state} />
-            <Users state={state} />
-            <Compression state={state} />
-            <Experiments state={state} />
+            {state.scope === 'pod' ? <OfPod state={state} /> : <p class="more">{OTHERS}</p>}
           </>
         )}
       </main>
@@ -60,12 +57,34 @@ export function App() {
   );
 }
 
-function Header({ polled: { state, link, everyMs, pause, resume } }: { polled: Polled }) {
+const OTHERS =
+  'Blocks, container, deferred work, upstreams, users, compression and experiments are of one pod: choose “This pod”.';
+
+/** What one pod alone has to tell. */
+const OfPod = ({ state }: { state: State }) => (
+  <>
+    <Blocks state={state} />
+    <Container state={state} />
+    <Deferred state={state} />
+    <Upstreams state={state} />
+    <Users state={state} />
+    <Compression state={state} />
+    <Experiments state={state} />
+  </>
+);
+
+interface HeaderProps {
+  readonly polled: Polled;
+  readonly onScope: (scope: Scope) => void;
+}
+
+function Header({ polled: { state, link, everyMs, pause, resume }, onScope }: HeaderProps) {
   const isStopped = link === 'paused' || link === 'idle';
   return (
     <header class="top">
       <div class="bar">
         <h1>Perf</h1>
+        {state?.isShared === true && <Scopes shown={state.scope} onScope={onScope} />}
         {state !== null && <Figures class="who" figures={whoOf(state)} />}
         <p class={`link ${link}`} role="status">
           <i />
@@ -81,17 +100,42 @@ function Header({ polled: { state, link, everyMs, pause, resume } }: { polled: P
   );
 }
 
-const whoOf = ({ process: { pod, release, node, pid, startedAt }, at }: State): Figure[] => [
+const SCOPES: readonly [Scope, string][] = [
+  ['fleet', 'All pods'],
+  ['pod', 'This pod'],
+];
+
+const Scopes = ({ shown, onScope }: { shown: Scope; onScope: (scope: Scope) => void }) => (
+  <div class="scopes" role="group" aria-label="Whose figures">
+    {SCOPES.map(([scope, name]) => (
+      <button key={scope} type="button" aria-pressed={scope === shown} onClick={() => onScope(scope)}>
+        {name}
+      </button>
+    ))}
+  </div>
+);
+
+const whoOf = (state: State): Figure[] => (state.scope === 'fleet' ? whoOfFleet(state) : whoOfPod(state));
+
+const whoOfFleet = ({ pods, process: { pod } }: State): Figure[] => [
+  ['pods', grouped(pods?.length ?? 0)],
+  ['told by', pod, 'rank2'],
+];
+
+const whoOfPod = ({ process: { pod, release, node, pid, startedAt }, at }: State): Figure[] => [
   ['pod', pod],
   ['release', release ?? 'unknown'],
   ['up', spanOf(at - startedAt), 'rank2'],
   ['Node', `${node}, pid ${pid}`, 'rank3'],
 ];
 
-function Sections({ state: { sections, totals } }: { state: State }) {
-  const entries: [string, string, number | null][] = [
+function Sections({ state: { scope, pods, sections, totals } }: { state: State }) {
+  const ofAll: [string, string, number | null][] = [
     ['now', 'Now', sections.now.length],
+    ...(pods === null ? [] : [['pods', 'Pods', pods.length] as [string, string, number]]),
     ['requests', 'Requests', totals?.routes ?? 0],
+  ];
+  const ofPod: [string, string, number | null][] = [
     ['blocks', 'Blocks', sections.blocks.length],
     ['container', 'Container', null],
     ['deferred', 'Deferred work', sections.failedWork.length + sections.rejected.length],
@@ -102,7 +146,7 @@ function Sections({ state: { sections, totals } }: { state: State }) {
   ];
   return (
     <nav aria-label="Sections">
-      {entries.map(([id, name, count]) => (
+      {[...ofAll, ...(scope === 'pod' ? ofPod : [])].map(([id, name, count]) => (
         <a key={id} href={`#${id}`}>
           {name}
           {count !== null && count > 0 && <span class="count">{grouped(count)}</span>}

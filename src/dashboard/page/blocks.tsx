@@ -1,7 +1,7 @@
 import { counted, durationOf, placeOf, spanOf } from '../format.js';
 import type { BlockRow } from '../view.js';
 import { Copy, RouteName, Section } from './parts.js';
-import type { State } from './state.js';
+import type { DashboardData as State } from '../view.js';
 
 const CAUSES: Readonly<Record<BlockRow['cause'], string>> = {
   javascript: 'JavaScript',

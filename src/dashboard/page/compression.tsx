@@ -1,7 +1,7 @@
 import type { CompressionStats } from '../../core/snapshot.js';
 import { bytesOf, grouped, percentOf } from '../format.js';
 import { Figures, RouteName, Section, Table, type Column } from './parts.js';
-import type { State } from './state.js';
+import type { DashboardData as State } from '../view.js';
 
 const COLUMNS: readonly Column[] = [
   { name: 'Route', isText: true },

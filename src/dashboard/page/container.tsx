@@ -1,7 +1,7 @@
 import { bytesOf, durationOf, percentOf } from '../format.js';
 import { Chart, type Line } from './chart.js';
 import { Figures, Meter, Section } from './parts.js';
-import type { State } from './state.js';
+import type { DashboardData as State } from '../view.js';
 
 const coresOf = (cores: number | null): string => (cores === null ? '–' : cores.toFixed(cores < 10 ? 2 : 1));
 

@@ -1,6 +1,6 @@
 import { grouped, spanOf } from '../format.js';
 import { Figures, Section, Table, type Column } from './parts.js';
-import type { State } from './state.js';
+import type { DashboardData as State } from '../view.js';
 
 const FAILED: readonly Column[] = [
   { name: 'Work', isText: true },

@@ -1,6 +1,6 @@
 import type { ExperimentRow } from '../view.js';
 import { Section } from './parts.js';
-import type { State } from './state.js';
+import type { DashboardData as State } from '../view.js';
 
 export const Experiments = ({ state: { sections } }: { state: State }) => (
   <Section

@@ -2,7 +2,7 @@ import { durationOf, msOf, percentOf } from '../format.js';
 import { Chart } from './chart.js';
 import { LastHours, RequestCharts } from './last-hours.js';
 import { Section } from './parts.js';
-import type { State } from './state.js';
+import type { DashboardData as State } from '../view.js';
 
 const NOTHING_MEASURED = 'Nothing is known to be wrong. Requests are not measured (`latency: false`).';
 
@@ -32,16 +32,21 @@ export function Now({ state }: { state: State }) {
   );
 }
 
-function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
+const noteOf = (scope: State['scope'], totals: State['totals']): string =>
+  totals === null ? 'not measured' : scope === 'fleet' ? 'of all pods' : `${totals.inFlight} in flight`;
+
+function Traffic({ state: { scope, traffic, totals, sections } }: { state: State }) {
   if (traffic.length < 2)
-    return <p class="empty">Charts begin with the second answer, and go on while somebody looks.</p>;
+    return (
+      <p class="empty">
+        {scope === 'fleet'
+          ? 'Charts begin with the second minute of the history.'
+          : 'Charts begin with the second answer, and go on while somebody looks.'}
+      </p>
+    );
   return (
     <div class="charts">
-      <RequestCharts
-        group="traffic"
-        points={traffic}
-        notes={[totals === null ? 'not measured' : `${totals.inFlight} in flight`, 'of all routes']}
-      />
+      <RequestCharts group="traffic" points={traffic} notes={[noteOf(scope, totals), 'of all routes']} />
       {sections.eventLoop !== null && (
         <>
           <Chart

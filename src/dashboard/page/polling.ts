@@ -1,6 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { DashboardData } from '../view.js';
-import { merged, type State } from './state.js';
+import type { DashboardData, Scope } from '../view.js';
 
 const EVERY_MS = 2_000;
 const HIDDEN_EVERY_MS = 10_000;
@@ -17,13 +16,15 @@ const SIGNS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'touchstart'];
 export type Link = 'loading' | 'live' | 'paused' | 'idle' | 'lost' | 'refused' | 'full';
 
 export interface Question {
+  /** Null: what the server has; all pods, where it can tell of them. */
+  readonly scope: Scope | null;
   readonly filter: string;
-  readonly routeId: number | null;
+  readonly routeId: string | null;
 }
 
 /** What the page knows, and how it came by it. */
 export interface Told {
-  readonly state: State | null;
+  readonly state: DashboardData | null;
   readonly link: Link;
   /** Of now; grows when the page is hidden, and while the server does not answer. */
   readonly everyMs: number;
@@ -38,14 +39,14 @@ export interface Polled extends Told {
 const VIEWER = sessionStorage.getItem('perf-viewer') ?? Math.random().toString(36).slice(2);
 sessionStorage.setItem('perf-viewer', VIEWER);
 
-/** Asks the server again and again for what has changed. Nothing is asked while paused, or when nobody has been here for long. */
+/** Asks the server again and again. Nothing is asked while paused, or when nobody has been here for long. */
 export function usePolling(question: Question): Polled {
   const [told, tell] = useState<Told>({ state: null, link: 'loading', everyMs: EVERY_MS });
   const [poller] = useState(() => new Poller(question, told, tell));
   poller.question = question;
   useEffect(() => poller.start(), []);
   // What is asked for now should not wait for the next turn.
-  useEffect(() => poller.soon(), [question.filter, question.routeId]);
+  useEffect(() => poller.soon(), [question.scope, question.filter, question.routeId]);
   return { ...told, pause: poller.pause, resume: poller.resume };
 }
 
@@ -114,11 +115,11 @@ class Poller {
   }
 
   private async ask(): Promise<Link> {
-    const { filter, routeId } = this.question;
-    const { state } = this.told;
-    const query = new URLSearchParams({ since: state?.cursor ?? '', viewer: VIEWER });
+    const { scope, filter, routeId } = this.question;
+    const query = new URLSearchParams({ viewer: VIEWER });
+    if (scope !== null) query.set('scope', scope);
     if (filter !== '') query.set('filter', filter);
-    if (routeId !== null) query.set('route', String(routeId));
+    if (routeId !== null) query.set('route', routeId);
     const response = await fetch(`data?${query}`, { cache: 'no-store', signal: AbortSignal.timeout(TIMEOUT_MS) });
     if (response.status === 401 || response.status === 403) return 'refused';
     if (response.status === 429) return 'full';
@@ -129,7 +130,7 @@ class Poller {
       return this.told.link;
     }
     this.tookMs = [answer.tookMs, this.tookMs[0]];
-    this.know({ state: merged(state, answer) });
+    this.know({ state: answer });
     return 'live';
   }
 

@@ -1,9 +1,8 @@
 import { useMemo, useState } from 'preact/hooks';
 import { counted, durationOf, grouped, idleOf, msOf, ownOf } from '../format.js';
-import { WINDOW, type RouteRow } from '../view.js';
+import { WINDOW, type DashboardData as State, type RouteRow } from '../view.js';
 import { Count, ownText, RouteName, Row, Section, Sparkline, Table, waitName, type Column } from './parts.js';
 import { Detail } from './route-detail.js';
-import type { State } from './state.js';
 
 const SHOWN = 25;
 
@@ -15,8 +14,8 @@ interface RequestsProps {
   readonly state: State;
   readonly filter: string;
   readonly onFilter: (filter: string) => void;
-  readonly open: number | null;
-  readonly onOpen: (id: number | null) => void;
+  readonly open: string | null;
+  readonly onOpen: (id: string | null) => void;
 }
 
 const LEGEND = [
@@ -25,6 +24,8 @@ const LEGEND = [
   ['warn', 'waiting for the event loop'],
   ['', 'idle'],
 ] as const;
+const OF_ALL = 'Each route in the last hour, of all pods. Choose one to see its last hours.';
+const OF_ONE = 'Each route since the process started. Choose one to see its distribution, users, upstreams and blocks.';
 const NOT_TOLD_APART = ['muted', 'one of the two, not told apart yet'] as const;
 
 export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProps) {
@@ -39,7 +40,7 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
     <Section
       id="requests"
       title="Requests"
-      about="Each route since the process started. Choose one to see its distribution, users, upstreams and blocks."
+      about={state.scope === 'fleet' ? OF_ALL : OF_ONE}
       aside={
         <label class="filter">
           <span class="unseen">Find a route</span>
@@ -167,11 +168,9 @@ const columnsOf = (overMs: readonly number[]): SortColumn[] => [
 
 /** What the server has found is of all routes; until it has answered, what is here. */
 function matching({ routes, found }: State, filter: string): readonly RouteRow[] {
-  if (filter === '') return [...routes.values()];
+  if (filter === '') return routes;
   const wanted = filter.toLowerCase();
-  return (found ?? [...routes.values()]).filter(({ name, handler = '' }) =>
-    `${name} ${handler}`.toLowerCase().includes(wanted),
-  );
+  return (found ?? routes).filter(({ name, handler = '' }) => `${name} ${handler}`.toLowerCase().includes(wanted));
 }
 
 function sorted(

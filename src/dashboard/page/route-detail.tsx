@@ -1,8 +1,7 @@
 import { counted, durationOf, grouped, idleOf, percentOf } from '../format.js';
-import type { RouteDetail, RouteRow } from '../view.js';
+import type { DashboardData as State, RouteDetail, RouteRow } from '../view.js';
 import { LastHours } from './last-hours.js';
 import { Figures, ownText, Table, waitName, type Column, type Figure } from './parts.js';
-import type { State } from './state.js';
 
 const UPSTREAM: readonly Column[] = [
   { name: 'Upstream', isText: true },

@@ -1,6 +1,6 @@
 import { grouped, msOf } from '../format.js';
 import { Count, Section, Table, type Column } from './parts.js';
-import type { State } from './state.js';
+import type { DashboardData as State } from '../view.js';
 
 const COLUMNS: readonly Column[] = [
   { name: 'Target', isText: true },

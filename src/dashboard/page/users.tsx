@@ -1,6 +1,6 @@
 import { durationOf, grouped, percentOf } from '../format.js';
 import { RouteName, Section, Table, type Column } from './parts.js';
-import type { State } from './state.js';
+import type { DashboardData as State } from '../view.js';
 
 const COLUMNS: readonly Column[] = [
   { name: 'User', isText: true },

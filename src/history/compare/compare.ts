@@ -1,9 +1,9 @@
 import { entryOf } from '../../core/entry-of.js';
-import type { Change, PerfComparison, RangeFigures, RouteComparison, TimeRange } from '../../ports/history.js';
+import type { Change, PerfComparison, RouteComparison, TimeRange } from '../../ports/history.js';
 import type { HistorySource } from '../reader.js';
 import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
-import { figuresOf, overOf, tierFor } from '../series.js';
+import { overOf, rangeFigures, tierFor } from '../series.js';
 import { Turns } from '../../core/turns.js';
 import { becauseOf, loopCause, type SiteSums } from './because.js';
 import { differenceOf, relativeOf, type Unit } from './change.js';
@@ -120,15 +120,6 @@ function compareRoute(
     errorRate: differenceOf(wasUnits, isUnits, ({ count, errors }) => [count, errors]),
     over,
     because: latency.value === 0 ? [] : becauseOf(before, after, parts, loop),
-  };
-}
-
-function rangeFigures(window: RouteWindow): RangeFigures {
-  const { timed, busyMs, ownOf, ownMs } = window;
-  return {
-    ...figuresOf(window),
-    ownMs: ownOf === 0 ? null : ownMs / ownOf,
-    waitMs: timed === 0 || ownOf === 0 ? null : Math.max(0, busyMs / timed - ownMs / ownOf),
   };
 }
 

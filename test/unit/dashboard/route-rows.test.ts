@@ -22,9 +22,9 @@ const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => 
 });
 
 it('routes of one name keep their ids and counters, whichever of them takes more time', () => {
-  const [ids, recent] = [new Map<string, number>(), new RecentCounts()];
+  const recent = new RecentCounts();
   const rowsOf = (routes: RouteSnapshot[], filter: string) =>
-    foundRoutes(routes, filter).map((route) => shownRoute(route, ids, recent));
+    foundRoutes(routes, filter).map((route) => shownRoute(route, recent));
   const sample = (at: number, ...routes: RouteSnapshot[]) => {
     recent.next(at, null);
     const rows = rowsOf(routes, '');
@@ -33,7 +33,7 @@ it('routes of one name keep their ids and counters, whichever of them takes more
   };
   const first = sample(0, routeOf(1_000, 1), routeOf(10, 50), routeOf(1, 1, '/cart'));
   const second = sample(2_000, routeOf(1_001, 1), routeOf(30, 50), routeOf(1, 1, '/cart'));
-  const idOf = (rows: typeof first, isIt: (count: number) => boolean): number =>
+  const idOf = (rows: typeof first, isIt: (count: number) => boolean): string =>
     rows.find(({ count, of }) => of.route === '/users' && isIt(count))!.id;
   expect(second.map(({ count }) => count)).toEqual([30, 1_001, 1]);
   for (const isIt of [(count: number) => count >= 1_000, (count: number) => count < 1_000])

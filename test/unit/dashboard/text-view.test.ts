@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
+import { NO_SECTIONS } from '../../../src/dashboard/sections.js';
 import { textOf } from '../../../src/dashboard/text-view.js';
 import type { BlockRow, DashboardData, RouteRow } from '../../../src/dashboard/view.js';
 
-const route: RouteRow = { id: 1, name: 'GET /reports/:id', count: 3, ms: [120, 120, 121, 121, 121] };
+const route: RouteRow = { id: 'reports', name: 'GET /reports/:id', count: 3, ms: [120, 120, 121, 121, 121] };
 const block: BlockRow = {
   id: 1,
   at: 0,
@@ -24,21 +25,21 @@ const block: BlockRow = {
 
 const text = (routes: RouteRow[], blocks: BlockRow[]): string => {
   const data: DashboardData = {
-    cursor: '',
-    whole: true,
     at: 5_000,
+    scope: 'pod',
+    isShared: false,
+    pods: null,
     tookMs: 0,
     assets: '',
     process: { pod: 'pod-1', pid: 1, release: null, node: 'v20.0.0', startedAt: 0 },
     overMs: [],
     routes,
-    gone: [],
     other: null,
     found: null,
     totals: { count: 3, errors: 0, inFlight: 0, routes: routes.length },
     traffic: [],
     container: [],
-    sections: { blocks },
+    sections: { ...NO_SECTIONS, blocks },
     detail: null,
   };
   return textOf(data, { rows: [], releases: [] }, null);

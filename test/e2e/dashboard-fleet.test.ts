@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Controller, Get, HttpException, Logger } from '@nestjs/common';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { DashboardData } from '../../src/dashboard/view.js';
+import { redisHistory } from '../../src/entries/redis.js';
+import type { History } from '../../src/history/history.js';
+import { HistoryReader } from '../../src/ports/history.js';
+import { adapterOf, adapters } from '../fixtures/app.js';
+import { closeApps, listeningApp } from '../fixtures/build-app.js';
+import { dataOf, textOf } from '../fixtures/dashboard.js';
+import { connection } from '../fixtures/redis.js';
+
+@Controller('users')
+class UsersController {
+  @Get(':id')
+  one() {
+    return { name: 'Ada' };
+  }
+  @Get()
+  all() {
+    throw new HttpException('no', 500);
+  }
+}
+
+const TOKEN = 'the-token-of-all-pods';
+
+afterEach(async () => {
+  await closeApps();
+  Logger.overrideLogger(false);
+});
+
+/** Two pods of one application, and what each does once a minute. */
+async function twoPods(adapter: (typeof adapters)[number]) {
+  const prefix = `perf:fleet-test:${randomUUID()}`;
+  const start = async () => {
+    const perf = { dashboard: { token: TOKEN }, history: { store: redisHistory({ connection, prefix }) } };
+    const { app, url } = await listeningApp(adapterOf(adapter), { metadata: { controllers: [UsersController] }, perf });
+    return { url, history: app.get<History>(HistoryReader) };
+  };
+  return [await start(), await start()] as const;
+}
+
+/** Sends each request to another pod than the last. */
+async function roundRobin(urls: readonly string[]): Promise<string> {
+  let turn = 0;
+  const server = createServer((request, response) => {
+    const target = new URL(request.url!, urls[turn++ % urls.length]);
+    const asked = httpRequest(target, { method: request.method!, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode!, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(asked);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => (server.closeAllConnections(), void server.close()));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** What is the same whichever pod answers. */
+const shared = ({ scope, routes, totals, pods, overMs }: DashboardData) => ({ scope, routes, totals, pods, overMs });
+
+describe.each(adapters)('the page of several pods on %s', (adapter) => {
+  it('tells of all of them alike, whoever answers, and of one where it is asked for', async () => {
+    const [a, b] = await twoPods(adapter);
+    for (let i = 0; i < 12; i++) await (await fetch(`${a.url}/users/7`)).text();
+    for (let i = 0; i < 30; i++) await (await fetch(`${b.url}/users/7`)).text();
+    for (let i = 0; i < 3; i++) await (await fetch(`${b.url}/users`)).text();
+    for (const pod of [a, b]) await pod.history.tick();
+    const url = await roundRobin([a.url, b.url]);
+    const answers = [await dataOf(url, TOKEN), await dataOf(url, TOKEN)];
+    expect(shared(answers[0]!)).toEqual(shared(answers[1]!));
+    const [{ routes, totals, pods, scope }] = answers as [DashboardData];
+    expect(Object.fromEntries(routes.map(({ name, count, errors = 0 }) => [name, [count, errors]]))).toEqual({
+      'GET /users/:id': [42, 0],
+      'GET /users': [3, 3],
+    });
+    expect([scope, totals!.count, totals!.errors, pods!.length]).toEqual(['fleet', 45, 3, 2]);
+    for (const pod of pods!) {
+      expect(pod.memoryBytes).toBeGreaterThan(2 ** 20);
+      expect(Object.keys(pod)).toEqual(
+        expect.arrayContaining(['requests', 'p95Ms', 'loopBusy', 'throttled', 'release']),
+      );
+    }
+    const detail = (await dataOf(url, TOKEN, `?route=${encodeURIComponent('GET /users/:id')}`)).detail!;
+    expect(detail.id).toBe('GET /users/:id');
+    const own = await dataOf(a.url, TOKEN, '?scope=pod');
+    expect([own.scope, own.isShared, own.totals!.count]).toEqual(['pod', true, 12]);
+    const text = await textOf(url, TOKEN);
+    expect(text).toMatch(/^PODS, THEIR LAST MINUTE$/m);
+    expect(text).toMatch(/^GET \/users\/:id +42 /m);
+  });
+});
