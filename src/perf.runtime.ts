@@ -131,8 +131,7 @@ export class PerfRuntime implements Overview {
     const own = FEATURES.map(({ token }) => this.provided<Feature>(token));
     const tokens = this.extensions.flatMap(({ providers }) => providers.map(tokenOf));
     const added = tokens.map((token) => this.provided(token)).filter(isFeature);
-    const innermostFirst = added.toSorted((a, b) => Number(b.innermost ?? false) - Number(a.innermost ?? false));
-    return [...own.filter((feature) => feature !== null), ...innermostFirst];
+    return [...own.filter((feature) => feature !== null), ...added];
   }
 
   private connectPipeline(): void {

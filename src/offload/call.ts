@@ -1,41 +1,37 @@
 import { performance } from 'node:perf_hooks';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import { notCloneable } from './offload.errors.js';
-import { sentError } from './sent-error.js';
 import type { ResolvedRunOptions } from './offload.options.js';
+import { sendError } from './sent-error.js';
 import type { OffloadContext, Order, Said, ThreadTask } from './thread-pool.js';
-import { isCloneable, movableIn } from './transferables.js';
+import { findMovable, isCloneable } from './transferables.js';
 
-/** Something to do, wherever it is done. */
+/** The work of one call. */
 export interface Job {
   /** `'Reports.render'` */
   readonly name: string;
   readonly parameters: unknown[];
   readonly options: ResolvedRunOptions;
-  /** Nobody of the application's has asked for it. */
+  /** A job of this library itself is not counted. */
   readonly isOwn?: true;
   readonly order: Order;
-  /** On this thread. */
+  /** Runs it on this thread. */
   here(): Promise<unknown>;
 }
 
-type Ended = Exclude<Said, { said: 'started' }>;
+type Ended = Exclude<Said, { said: 'taken' | 'started' }>;
 
 /** One job on its way to a worker and back. */
 export class Call {
+  /** The thread that has it, whose application may still be starting; null in the queue. */
+  threadId: number | null = null;
   /** Epoch milliseconds at which the worker began; null before. */
   startedAt: number | null = null;
-  /** What the main thread has spent on arguments and result. */
+  /** Time that the main thread has spent on arguments and result. */
   cloneMs = 0;
-  /** How many threads have ended before they began. */
-  attempts = 0;
-  /** Its arguments are no longer here. */
-  moved = false;
   settled = false;
   readonly calledAt = Date.now();
-  private channel = new MessageChannel();
-  /** Ends the thread that runs it. */
-  stopping = new AbortController();
+  private readonly channel = new MessageChannel();
   private outcome: Ended | null = null;
   private timer: NodeJS.Timeout | undefined;
   private settle!: { resolve: (value: unknown) => void; reject: (error: unknown) => void };
@@ -50,27 +46,17 @@ export class Call {
    * Sends the arguments, as they are now, ahead of the order.
    * @throws PERF_ERR_SERIALIZE with the argument
    */
-  send(move: boolean): void {
-    const { parameters, name } = this.job;
+  send(): void {
+    const { parameters, name, options } = this.job;
     const startedMs = performance.now();
-    const movable = move ? movableIn(parameters) : [];
     try {
-      this.channel.port1.postMessage(parameters, movable);
+      this.channel.port1.postMessage(parameters, options.transfer ? findMovable(parameters) : []);
     } catch (error) {
       this.close();
-      throw refused(name, parameters, error);
+      const index = parameters.findIndex((parameter) => !isCloneable(parameter));
+      throw notCloneable(index < 0 ? `An argument of "${name}"` : `Argument ${index + 1} of "${name}"`, error);
     }
-    this.moved = movable.length > 0;
     this.cloneMs += performance.now() - startedMs;
-  }
-
-  /** Again, after a thread that never began. */
-  sendAgain(): void {
-    this.close();
-    this.channel = new MessageChannel();
-    this.stopping = new AbortController();
-    this.outcome = null;
-    this.send(false);
   }
 
   get task(): ThreadTask {
@@ -91,13 +77,14 @@ export class Call {
     this.channel.port1.postMessage(null);
   }
 
-  /** What the worker has said so far about the end; null while it is at it, and when it was cut off. Never throws. */
+  /** Reads the worker's answers so far; null while it has not ended the task, and when it was cut off. Never throws. */
   collect(): Ended | null {
     while (this.outcome === null) {
       const startedMs = performance.now();
-      const said = this.next();
+      const said = this.readNext();
       if (said === null) return null;
-      if (said.said === 'started') this.startedAt = said.at;
+      if (said.said === 'taken') this.threadId = said.threadId;
+      else if (said.said === 'started') this.startedAt = said.at;
       else {
         this.cloneMs += performance.now() - startedMs;
         this.outcome = said;
@@ -106,12 +93,12 @@ export class Call {
     return this.outcome;
   }
 
-  private next(): Said | null {
+  private readNext(): Said | null {
     try {
       return (receiveMessageOnPort(this.channel.port1)?.message as Said | undefined) ?? null;
     } catch (error) {
-      // What that thread could send, this one cannot make.
-      const lost = sentError(notCloneable(`The result of "${this.job.name}"`, error));
+      // A value that the worker could send may be one that this thread cannot make.
+      const lost = sendError(notCloneable(`The result of "${this.job.name}"`, error));
       return { said: 'failed', error: lost, runMs: 0, busyMs: 0 };
     }
   }
@@ -134,10 +121,4 @@ export class Call {
     this.settled = true;
     this.unlimited();
   }
-}
-
-function refused(name: string, parameters: readonly unknown[], error: unknown): Error {
-  const index = parameters.findIndex((parameter) => !isCloneable(parameter));
-  if (index < 0) return notCloneable(`What "${name}" was given`, error);
-  return notCloneable(`Argument ${index + 1} of "${name}"`, error, parameters[index]);
 }

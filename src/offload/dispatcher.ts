@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { MessageChannel } from 'node:worker_threads';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
@@ -5,243 +7,240 @@ import type { OffloadStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Call, type Job } from './call.js';
 import type { OffloadCounters, Spent } from './offload-counters.js';
-import { closedBefore, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
-import { errorFrom } from './sent-error.js';
-import type { OffloadContext } from './thread-pool.js';
-import { Threads, type ThreadRules } from './threads.js';
+import { closedBefore, down, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
+import { receiveError } from './sent-error.js';
+import type { OffloadContext, ThreadPool, ThreadPoolOptions } from './thread-pool.js';
 import type { Throttling } from './throttling.js';
 
-/** Workers that end before they begin, one after the other: then nothing more is asked of them for a while. */
-const MOST_FAILED_STARTS = 3;
-const NEXT_TRY_MS = 60_000;
-/** For a worker to start, when its first call has given up. */
+/** After a worker that could not start calls are refused for so long, twice as long after the next one. */
+const DOWN_MS = 1_000;
+const MOST_DOWN_MS = 30_000;
+/** Time for a worker to start, when its first call has given up. */
 const STARTING_MS = 30_000;
 
-/**
- * Gives calls to threads, one at a time each, in the order in which they came. Each call ends once: done, failed, timed out or
- * refused. Where workers do not start, it runs on the main thread.
- */
+export interface PoolRules extends Omit<ThreadPoolOptions, 'lost'> {
+  readonly maxPending: number;
+}
+
+/** Gives calls to a pool of threads. Each call ends once: done, failed, timed out or refused. */
 export class Dispatcher {
-  private readonly threads: Threads;
-  private readonly running = new Set<Call>();
-  private readonly waiting: Call[] = [];
+  private pool: ThreadPool | null = null;
+  private readonly calls = new Set<Call>();
   private idlers: (() => void)[] = [];
-  private hasBooted = false;
   private failedStarts = 0;
-  /** Until then calls run on the main thread, monotonic milliseconds. */
-  private mainUntilMs = 0;
+  /** Calls are refused until then, monotonic milliseconds. */
+  private downUntilMs = 0;
+  private downReason = '';
   private closed = false;
+  /** Threads whose applications are closing, or closed. */
+  private readonly endings: Promise<void>[] = [];
 
   constructor(
-    rules: ThreadRules,
-    private readonly maxPending: number,
+    private readonly openPool: (options: ThreadPoolOptions) => ThreadPool,
+    private readonly rules: PoolRules,
     private readonly counters: OffloadCounters,
     private readonly throttling: Throttling,
     private readonly report: OncePerCause,
     private readonly nowMs: MonotonicClock,
-  ) {
-    this.threads = new Threads(
-      rules,
-      (error) => this.stillborn(error),
-      () => this.startWaiting(),
-    );
-  }
+  ) {}
 
   stats(): OffloadStats {
-    return this.counters.stats({
-      threads: this.threads.count,
-      running: this.running.size,
-      pending: this.waiting.length,
-      throttledMs: this.throttling.total(),
-    });
+    const waiting = this.countCalls();
+    const running = Math.min(waiting, this.rules.threads);
+    const pending = waiting - running;
+    const threads = this.pool?.threads ?? 0;
+    return this.counters.stats({ threads, running, pending, throttledMs: this.throttling.total() });
   }
 
-  /** @throws PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and what the job throws */
+  /**
+   * @throws PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_DOWN, PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and
+   * errors of the job
+   */
   async run(job: Job, context: OffloadContext): Promise<unknown> {
-    if (this.closed || this.nowMs() < this.mainUntilMs) return this.here(job);
-    if (!this.threads.hasFree && this.waiting.length >= this.maxPending) {
-      this.counters.refused += 1;
-      throw full(job.name, this.maxPending);
+    const { counters } = this;
+    const refusal = this.refuse(job);
+    if (refusal !== null) {
+      if (job.isOwn !== true) counters.refused += 1;
+      throw refusal;
     }
     const call = new Call(job, context);
     try {
-      // While no worker has ever started, the arguments may still be needed here.
-      call.send(job.options.transfer && this.hasBooted);
+      call.send();
     } catch (error) {
-      this.counters.ended(job.name, 'failed');
+      counters.ended(job.name, 'failed');
       throw error;
     }
     inRootContext(() => {
-      call.limit(() => this.late(call), job.options.timeoutMs);
-      this.waiting.push(call);
-      this.startWaiting();
+      call.limit(() => this.expire(call), job.options.timeoutMs);
+      void this.start(call);
     });
     return call.result;
   }
 
-  /** On this thread; counted. */
-  async here(job: Job): Promise<unknown> {
-    if (job.isOwn) return job.here();
-    this.counters.inline += 1;
-    try {
-      const value = await job.here();
-      this.counters.ended(job.name, 'done');
-      return value;
-    } catch (error) {
-      this.counters.ended(job.name, 'failed');
-      throw error;
-    }
-  }
-
-  /** Resolves when no call is under way. */
+  /** Resolves when no call is in flight. */
   idle(): Promise<void> {
-    return this.isIdle ? Promise.resolve() : new Promise((resolve) => void this.idlers.push(resolve));
+    return this.calls.size === 0 ? Promise.resolve() : new Promise((resolve) => void this.idlers.push(resolve));
   }
 
-  /** Later calls run on the main thread; those under way may end until the deadline. Then no thread is left. */
+  /** Refuses later calls; those in flight may end until the deadline. Then no thread is left. */
   async close(deadlineMs: number): Promise<void> {
     this.closed = true;
     const endMs = this.nowMs() + deadlineMs;
-    // A call that hangs must not take their time from the hooks of the others.
-    this.threads.closeFree();
+    this.closeFreeThreads();
     await within(deadlineMs, () => this.idle());
-    for (const call of this.waiting.splice(0)) {
-      call.close();
-      this.failed(call, closedBefore(call.job.name));
+    for (const call of this.calls) {
+      if (call.collect() === null && call.startedAt === null) this.giveUp(call, closedBefore(call.job.name));
     }
-    await this.threads.close(Math.max(0, endMs - this.nowMs()));
+    await within(Math.max(0, endMs - this.nowMs()), () => Promise.all(this.endings));
+    await this.pool?.destroy();
     this.throttling.close();
   }
 
-  private get isIdle(): boolean {
-    return this.running.size === 0 && this.waiting.length === 0;
+  private refuse({ name }: Job): Error | null {
+    const { threads, maxPending } = this.rules;
+    if (this.closed) return closedBefore(name);
+    if (this.nowMs() < this.downUntilMs) return down(name, this.downReason);
+    return this.countCalls() < threads + maxPending ? null : full(name, maxPending);
+  }
+
+  /** A call that was given up in the queue is there until its turn. */
+  private countCalls(): number {
+    let count = 0;
+    for (const { settled, threadId } of this.calls) if (!settled || threadId !== null) count += 1;
+    return count;
   }
 
   private async start(call: Call): Promise<void> {
-    if (this.running.size === 0) this.throttling.begin();
-    this.running.add(call);
+    if (this.calls.size === 0) this.throttling.begin();
+    this.calls.add(call);
     let died: unknown = null;
     try {
-      await this.threads.run(call.task, call.stopping.signal);
+      this.pool ??= this.openPool({ ...this.rules, lost: (reason, started) => this.lost(reason, started) });
+      await this.pool.run(call.task);
     } catch (error) {
       died = error;
     }
-    this.running.delete(call);
-    if (this.running.size === 0) this.throttling.end();
+    this.calls.delete(call);
+    if (this.calls.size === 0) this.throttling.end();
     this.ended(call, died);
-    this.startWaiting();
-    if (this.closed) this.threads.closeFree();
-    this.wakeIdlers();
-  }
-
-  private startWaiting(): void {
-    while (this.threads.hasFree && this.waiting.length > 0) void this.start(this.waiting.shift()!);
-  }
-
-  private wakeIdlers(): void {
-    if (this.isIdle) for (const wake of this.idlers.splice(0)) wake();
+    if (this.closed) this.closeFreeThreads();
+    if (this.calls.size === 0) for (const wake of this.idlers.splice(0)) wake();
   }
 
   private ended(call: Call, died: unknown): void {
     const outcome = call.collect();
     call.close();
-    if (call.settled) call.unlimited();
+    call.unlimited();
+    if (call.startedAt !== null) this.failedStarts = 0;
     const { name } = call.job;
-    if (outcome?.said === 'not-booted') return this.notStarted(call, errorFrom(outcome.error));
-    if (call.startedAt === null && outcome === null) {
-      if (!this.closed) this.notStarted(call, died);
-      else if (!call.settled) this.failed(call, closedBefore(name));
-      return;
+    const begun = call.startedAt !== null || outcome !== null;
+    if (outcome?.said === 'not-booted' || (!begun && !call.settled && !this.closed)) {
+      this.notStarted(outcome?.said === 'not-booted' ? receiveError(outcome.error) : died);
+      if (!call.settled) this.fail(call, down(name, this.downReason));
     }
-    this.hasBooted = true;
-    this.failedStarts = 0;
     if (call.settled) return;
     switch (outcome?.said) {
       case 'booted':
-        call.resolve(outcome.methods);
-        break;
+        return call.resolve(outcome.methods);
       case 'done':
         this.counters.ended(name, 'done', spentOn(call, outcome));
-        call.resolve(outcome.value);
-        break;
+        return call.resolve(outcome.value);
       case 'failed':
-        this.counters.ended(name, 'failed', spentOn(call, outcome));
-        call.reject(errorFrom(outcome.error));
-        break;
-      default:
-        this.failed(call, offloadError(`The worker ended while it ran "${name}": ${whyEnded(died)}.`, died));
+        if (call.job.isOwn !== true) this.counters.ended(name, 'failed', spentOn(call, outcome));
+        return call.reject(receiveError(outcome.error));
+      default: {
+        const ended = `The worker ended while it ran "${name}": ${whyEnded(died)}.`;
+        this.fail(call, begun ? offloadError(ended, died) : closedBefore(name));
+      }
     }
   }
 
-  private failed(call: Call, error: Error): void {
-    if (!call.job.isOwn) this.counters.ended(call.job.name, 'failed');
+  private fail(call: Call, error: Error): void {
+    if (call.job.isOwn !== true) this.counters.ended(call.job.name, 'failed');
     call.reject(error);
   }
 
-  /** A thread has ended before the job began: another one may do it. */
-  private notStarted(call: Call, why: unknown): void {
-    call.attempts += 1;
-    this.failedStarts += 1;
-    if (this.failedStarts >= MOST_FAILED_STARTS) this.giveUp(why);
-    if (call.settled) return;
-    if (this.nowMs() >= this.mainUntilMs && call.attempts < MOST_FAILED_STARTS && !call.moved && !this.closed) {
-      try {
-        call.sendAgain();
-        this.waiting.unshift(call);
-      } catch (error) {
-        // The caller has changed its arguments meanwhile.
-        this.failed(call, error as Error);
-      }
-    } else this.onMain(call, why);
-  }
-
-  private onMain(call: Call, why: unknown): void {
-    call.close();
-    if (call.moved) this.failed(call, offloadError(`No worker could run "${call.job.name}": ${whyEnded(why)}.`, why));
-    else call.resolve(this.here(call.job));
-  }
-
-  private giveUp(why: unknown): void {
-    this.failedStarts = MOST_FAILED_STARTS - 1;
-    this.mainUntilMs = this.nowMs() + NEXT_TRY_MS;
+  /** A worker could not start: calls that wait for one have no reason to wait on. */
+  private notStarted(why: unknown): void {
+    const reason = whyEnded(why);
+    this.downReason = reason;
+    const isServed = [...this.calls].some((call) => call.startedAt !== null);
+    if (!isServed) {
+      this.downUntilMs = this.nowMs() + Math.min(MOST_DOWN_MS, DOWN_MS * 2 ** this.failedStarts);
+      this.failedStarts += 1;
+    }
     this.report.report(
-      'workers of offload() do not start',
-      `${MOST_FAILED_STARTS} workers of offload() have ended before they could work: ${whyEnded(why)}. ` +
-        'Calls run on the main thread, where they block the event loop; the next try is in a minute.',
+      `a worker of offload() could not start: ${reason}`,
+      `A worker of offload() could not start: ${reason}. Calls that need it are refused with PERF_ERR_OFFLOAD_DOWN (503).`,
     );
-    for (const call of this.waiting.splice(0)) this.onMain(call, why);
+    for (const call of this.calls) {
+      if (call.settled || call.collect() !== null || call.startedAt !== null) continue;
+      this.giveUp(call, down(call.job.name, reason));
+    }
   }
 
-  private late(call: Call): void {
+  private giveUp(call: Call, error: Error): void {
+    this.fail(call, error);
+    this.leave(call);
+  }
+
+  /** A thread that is still starting for a call serves the next one. */
+  private leave(call: Call): void {
     call.cancel();
-    // A busy loop hears of results after its timers.
+    const { threadId, startedAt } = call;
+    if (threadId === null) return;
+    const end = (): void => this.pool?.end(threadId);
+    if (startedAt === null) call.limit(end, STARTING_MS);
+    else end();
+  }
+
+  private expire(call: Call): void {
+    // A busy loop reads results after its timers.
     const said = call.collect()?.said;
     if (call.settled || (said !== undefined && said !== 'not-booted')) return;
-    const { name, options } = call.job;
-    const place = this.waiting.indexOf(call);
-    const isStarted = call.startedAt !== null;
-    if (!call.job.isOwn) this.counters.timedOut += 1;
-    call.reject(timedOut(name, options.timeoutMs, isStarted));
-    if (place >= 0) {
-      this.waiting.splice(place, 1);
-      call.close();
-      this.wakeIdlers();
-    } else if (isStarted) call.stopping.abort();
-    // Its worker is still starting, and will be there for the next call.
-    else call.limit(() => call.stopping.abort(), STARTING_MS);
+    const { name, options, isOwn } = call.job;
+    if (isOwn !== true) this.counters.timedOut += 1;
+    call.reject(timedOut(name, options.timeoutMs, call.startedAt !== null));
+    this.leave(call);
   }
 
-  /** Between two calls, or before the first. */
-  private stillborn(error: Error): void {
-    const cause = `a worker of offload() ended with nothing to do: ${whyEnded(error)}`;
-    this.report.report(cause, `${cause}.`);
-    if (this.threads.count >= this.running.size) return;
-    // Somebody waits for a thread that will not come.
-    for (const call of this.running) if (call.collect() === null && call.startedAt === null) call.stopping.abort();
+  private lost(reason: Error | null, started: boolean): void {
+    if (this.closed) return;
+    if (!started) this.notStarted(reason ?? new Error('it ended while it started'));
+    else if (reason !== null) {
+      const cause = `a worker of offload() ended with nothing to do: ${whyEnded(reason)}`;
+      this.report.report(cause, `${cause}.`);
+    }
+    // Piscina starts no thread for its queue in place of one that has ended: a new task makes it look.
+    const isNeeded = [...this.calls].some((call) => !call.settled && call.collect() === null && call.threadId === null);
+    if (isNeeded) void this.wakeQueue();
+  }
+
+  private async wakeQueue(): Promise<void> {
+    try {
+      await this.pool!.run({ port: null, order: { do: 'nothing' }, context: null });
+    } catch {
+      // The thread has ended: `lost` is called.
+    }
+  }
+
+  /** Runs the shutdown hooks of workers without a call. */
+  private closeFreeThreads(): void {
+    const { pool } = this;
+    if (pool === null) return;
+    const free = pool.threads - this.countCalls() - this.endings.length;
+    for (let i = 0; i < free; i++) this.endings.push(closeApplication(pool));
   }
 }
 
-function spentOn(call: Call, spent: Pick<Spent, 'runMs' | 'busyMs' | 'lostClass'>): Spent {
+async function closeApplication(pool: ThreadPool): Promise<void> {
+  const { port1, port2 } = new MessageChannel();
+  const ended = pool.run({ port: port2, order: { do: 'end' }, context: null }).catch(() => {});
+  await Promise.race([once(port1, 'message'), ended]);
+  port1.close();
+}
+
+function spentOn(call: Call, spent: Pick<Spent, 'runMs' | 'busyMs'>): Spent {
   const waitMs = Math.max(0, (call.startedAt ?? call.calledAt) - call.calledAt);
   return { ...spent, cloneMs: call.cloneMs, waitMs };
 }

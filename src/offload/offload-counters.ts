@@ -3,18 +3,17 @@ import { Histogram } from '../core/histogram.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
 
-/** Calls after which the price of cloning is told, and the share of the run from which it is. */
+/** Calls after which the price of cloning is judged, and the share of the run from which it is reported. */
 const JUDGED_AFTER = 20;
 const DEAR_RATIO = 0.3;
 
-/** How one call in a worker went; milliseconds. */
+/** Times of one call in a worker, milliseconds. */
 export interface Spent {
   readonly runMs: number;
-  /** The worker's loop was busy. */
+  /** Time in which the worker's loop was busy. */
   readonly busyMs: number;
   readonly cloneMs: number;
   readonly waitMs: number;
-  readonly lostClass?: string | null;
 }
 
 interface Row {
@@ -22,10 +21,9 @@ interface Row {
   failed: number;
   runMs: number;
   cloneMs: number;
-  toldLost: boolean;
 }
 
-/** What has become of the calls of one application. */
+/** Counts the calls of one application. */
 export class OffloadCounters {
   private done = 0;
   private failed = 0;
@@ -47,23 +45,15 @@ export class OffloadCounters {
     this.clone.record(spent.cloneMs);
     this.wait.record(spent.waitMs);
     this.busyMs += spent.busyMs;
-    const row = entryOf(this.rows, name, () => ({ done: 0, failed: 0, runMs: 0, cloneMs: 0, toldLost: false }));
+    const row = entryOf(this.rows, name, () => ({ done: 0, failed: 0, runMs: 0, cloneMs: 0 }));
     row[outcome] += 1;
     row.runMs += spent.runMs;
     row.cloneMs += spent.cloneMs;
-    if (callsOf(row) === JUDGED_AFTER && row.cloneMs > row.runMs * DEAR_RATIO) {
-      const { runMs, cloneMs } = meansOf(row);
-      this.tell(
-        `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on sending what takes a worker ${runMs.toFixed(1)} ms`,
-        'Pass ids and load the data in the worker, or move buffers with `transfer: true`.',
-      );
-    }
-    if (row.toldLost || typeof spent.lostClass !== 'string') return;
-    row.toldLost = true;
-    this.tell(
-      `What "${name}" returns arrives from its worker without its class ${spent.lostClass}, as a plain object`,
-      "Its methods and class-transformer's @Exclude() are lost: return only what clients may see.",
-    );
+    if (callsOf(row) !== JUDGED_AFTER || row.cloneMs <= row.runMs * DEAR_RATIO) return;
+    const { runMs, cloneMs } = meansOf(row);
+    const cause = `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on cloning for ${runMs.toFixed(1)} ms in a worker`;
+    const advice = 'Pass ids and load the data in the worker, or move buffers with `transfer: true`.';
+    this.report.report(cause, `${cause}. ${advice}`);
   }
 
   stats(now: Pick<OffloadStats, 'threads' | 'running' | 'pending' | 'throttledMs'>): OffloadStats {
@@ -83,10 +73,6 @@ export class OffloadCounters {
         return { name, done: row.done, failed: row.failed, ...meansOf(row) };
       }),
     };
-  }
-
-  private tell(cause: string, advice: string): void {
-    this.report.report(cause, `${cause}. ${advice}`);
   }
 }
 

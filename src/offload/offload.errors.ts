@@ -2,9 +2,8 @@ import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 import { markAsPerfError, PerfError, type PerfErrorCode } from '../core/perf.error.js';
 import { reasonOf } from '../core/reason.js';
-import { uncloneableIn } from './transferables.js';
 
-/** Nest and filters of the application answer with its status; the message stays here. */
+/** Nest and filters of the application answer with its status; the client reads no message. */
 class StatusError extends HttpException {
   override readonly name = 'PerfError';
 
@@ -28,6 +27,14 @@ export const full = (name: string, maxPending: number): PerfError =>
     503,
   );
 
+/** Workers cannot start: 503. */
+export const down = (name: string, reason: string): PerfError =>
+  new StatusError(
+    'PERF_ERR_OFFLOAD_DOWN',
+    `"${name}" was refused: a worker of offload() could not start: ${reason}. The next one is tried within 30 s.`,
+    503,
+  );
+
 /** It took too long: 504. */
 export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): PerfError =>
   new StatusError(
@@ -44,21 +51,19 @@ export const offloadError = (message: string, cause?: unknown): PerfError =>
 export const closedBefore = (name: string): PerfError =>
   offloadError(`"${name}" was waiting for a worker when the application closed.`);
 
-/** Why a worker has. Longer than other reasons: advice stands at its end. */
+/** Why a worker ended. Longer than other reasons, for the advice at its end. */
 export function whyEnded(error: unknown): string {
   const isFull = (error as NodeJS.ErrnoException | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
   return `${reasonOf(error, 500)}${isFull ? ' (`heapLimitMb`)' : ''}`;
 }
 
-/** Something that cannot go from one thread to the other; `value` tells where in it. */
-export function notCloneable(what: string, error: unknown, value?: unknown): PerfError {
-  const place = uncloneableIn(value);
-  return new PerfError(
+/** A value that cannot go from one thread to the other. */
+export const notCloneable = (what: string, error: unknown): PerfError =>
+  new PerfError(
     'PERF_ERR_SERIALIZE',
-    `${what}${place === null ? '' : `, at ${place},`} cannot go to another thread: ${reasonOf(error)}. ` +
-      'Pass plain data (what `structuredClone()` takes): ids instead of entities with methods.',
+    `${what} cannot go to another thread: ${reasonOf(error)}. ` +
+      'Pass plain data (values that `structuredClone()` takes): ids instead of entities with methods.',
   );
-}
 
 /** `"Reports.render"` cannot be offloaded because of how it is declared. */
 export const misplaced = (name: string, why: string): PerfError =>

@@ -1,33 +1,33 @@
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { isMinified } from '../core/class-name.js';
-import { CpuAllowance } from '../ports/cpu-allowance.js';
 import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
-import { currentRequest } from '../request/request-state.js';
+import { PerfError } from '../core/perf.error.js';
 import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
-import { likeMethod, putOn } from '../core/stand-in.js';
+import { CpuAllowance } from '../ports/cpu-allowance.js';
 import { UpstreamCalls } from '../ports/upstream-calls.js';
 import { PerfApplication } from '../request/application.js';
 import { FEATURE, needProvider, type PerfExtension } from '../request/extension.js';
 import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
+import { currentRequest } from '../request/request-state.js';
 import type { Job } from './call.js';
 import { Dispatcher } from './dispatcher.js';
-import { OffloadCounters } from './offload-counters.js';
 import { loadHere } from './load-here.js';
 import { logLevelsData } from './log-levels.js';
-import { misplaced } from './offload.errors.js';
+import { OffloadCounters } from './offload-counters.js';
+import { ADD_OFFLOAD } from './offload.decorator.js';
+import { misplaced, offloadError } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
-import { ADD_OFFLOAD } from './offload.decorator.js';
-import { offloadedMethods, type OffloadedMethod } from './offloaded-methods.js';
+import { offloadedMethods, runningInstances, type OffloadedMethod, type RunMethod } from './offloaded-methods.js';
 import { Offloader } from './offloader.js';
-import type { OffloadContext, ThreadPool, ThreadPoolOptions, ThreadPools } from './thread-pool.js';
+import type { OffloadContext, Order, ThreadPools } from './thread-pool.js';
 import { Throttling } from './throttling.js';
 import { obstacleTo } from './where.js';
 import { exportsOf, functionIn } from './worker/load.js';
 
-/** For a worker to start with the application. */
+/** Time for a worker to start with the application. */
 const WARM_TIMEOUT_MS = 30_000;
 
 needProvider(Offloader, { name: 'offload', decorator: 'Offloader', add: ADD_OFFLOAD });
@@ -51,51 +51,48 @@ export function offloadExtension(options: OffloadOptions, pools: ThreadPools): P
 /** Work in worker threads, for one application. */
 class OffloadFeature extends Offloader implements Feature {
   readonly [FEATURE] = true;
-  // A cached value needs no worker.
-  readonly innermost = true;
   private readonly counters: OffloadCounters;
   private methods: ReadonlyMap<string, OffloadedMethod> = new Map();
-  /** Null: everything runs on the main thread, as all does while the application is still made. */
-  private openPool: ((options: ThreadPoolOptions) => ThreadPool) | null = null;
-  private dispatcher: Dispatcher;
-  /** What gives the methods back. */
-  private readonly undo: (() => void)[] = [];
+  /** Null with `inline: true`, and while the application is still made: then work runs on the main thread. */
+  private dispatcher: Dispatcher | null = null;
 
   constructor(
     private readonly options: ResolvedOffloadOptions,
     private readonly pools: ThreadPools,
-    private readonly host: PerfApplication,
+    private readonly application: PerfApplication,
     private readonly allowance: CpuAllowance | null,
     private readonly calls: UpstreamCalls | null,
   ) {
     super();
-    this.counters = new OffloadCounters(host.report);
-    this.dispatcher = this.dispatcherFor(1, 0);
+    this.counters = new OffloadCounters(application.report);
   }
 
+  /** @throws PERF_ERR_OPTION, PERF_ERR_OFFLOAD for a file that no worker can load, PERF_ERR_DECORATOR */
   async install({ modules }: FeatureBoot): Promise<void> {
     if (inOffloadThread()) return;
     this.methods = offloadedMethods(modules);
-    const { inline, module } = this.options;
-    const obstacle = inline
-      ? '`inline: true`'
-      : (obstacleOf(this.pools.program) ?? obstacleTo(module) ?? minifiedIn([...this.methods.values()]));
-    if (obstacle !== null) {
-      this.host.logger.warn(`offload() runs everything on the main thread, and starts no worker: ${obstacle}.`);
+    if (this.options.inline) {
+      this.application.logger.warn('offload() runs everything on the main thread: `inline: true`.');
     } else {
-      this.openPool = await this.pools.load();
-      const { threads, maxPending } = sizeOf(this.options, this.cores());
-      this.dispatcher = this.dispatcherFor(threads, maxPending);
+      requireProgram(this.pools.program);
+      requireLoadable(this.options.module);
+      requireNames([...this.methods.values()]);
+      this.dispatcher = await this.openDispatcher();
     }
-    for (const method of this.methods.values()) this.standFor(method);
+    for (const { instance } of this.methods.values()) runningInstances.set(instance, this.runMethodOf(instance));
   }
 
   /** @throws PERF_ERR_DECORATOR for a method that no worker has */
   async start(): Promise<void> {
-    const threads = this.openPool === null ? 0 : Math.min(this.options.warm, this.options.threads ?? Infinity);
-    const booting = Array.from({ length: threads }, () => this.dispatcher.run(BOOT, this.contextFor(WARM_TIMEOUT_MS)));
-    for (const names of (await Promise.all(booting)) as (readonly string[] | null)[]) {
-      const lacking = [...this.methods.keys()].find((name) => names?.includes(name) === false);
+    const { dispatcher } = this;
+    if (dispatcher === null) return;
+    const context = this.contextFor(WARM_TIMEOUT_MS);
+    const booting = Array.from({ length: this.warm }, () => dispatcher.run(ownJob('boot'), context));
+    for (const { status, ...booted } of await Promise.allSettled(booting)) {
+      // The log names a worker that could not start; calls are refused until one can.
+      if (status === 'rejected') continue;
+      const names = (booted as { value: readonly string[] }).value;
+      const lacking = [...this.methods.keys()].find((name) => !names.includes(name));
       if (lacking === undefined) continue;
       const provider = lacking.slice(0, lacking.lastIndexOf('.'));
       throw misplaced(lacking, `no worker has it. Add ${provider} to the providers of ${this.options.module.href}.`);
@@ -107,17 +104,17 @@ class OffloadFeature extends Offloader implements Feature {
   }
 
   override stats(): OffloadStats {
-    return this.dispatcher.stats();
+    return this.dispatcher?.stats() ?? this.counters.stats({ threads: 0, running: 0, pending: 0, throttledMs: 0 });
   }
 
-  idle(): Promise<void> {
-    return this.dispatcher.idle();
+  async idle(): Promise<void> {
+    await this.dispatcher?.idle();
   }
 
-  /** After deferred work has drained, which may call as well. */
+  /** Runs after deferred work has drained, which may call as well. */
   async close(): Promise<void> {
-    for (const undo of this.undo.splice(0)) undo();
-    await this.dispatcher.close(this.host.flushTimeoutMs);
+    for (const { instance } of this.methods.values()) runningInstances.delete(instance);
+    await this.dispatcher?.close(this.application.flushTimeoutMs);
   }
 
   override async run<T>(given: URL | string, input: unknown, options: OffloadRunOptions = {}): Promise<T> {
@@ -134,28 +131,43 @@ class OffloadFeature extends Offloader implements Feature {
     }) as Promise<T>;
   }
 
-  /** @throws PERF_ERR_DECORATOR */
-  private standFor({ name, methodName, instance, options }: OffloadedMethod): void {
-    const method = instance[methodName] as (...parameters: unknown[]) => Promise<unknown>;
-    const { transfer, when } = options;
-    const stands = async (...parameters: unknown[]): Promise<unknown> => {
-      const here = async (): Promise<unknown> => method.apply(instance, parameters);
-      if (when !== null && !when(...parameters)) return here();
-      return this.offload({ name, parameters, options, order: { do: 'method', name, transfer }, here });
+  private runMethodOf(instance: object): RunMethod {
+    const own = new Map(
+      [...this.methods.values()]
+        .filter((method) => method.instance === instance)
+        .map((method) => [method.methodName, method]),
+    );
+    return async (methodName, parameters, here) => {
+      const method = own.get(methodName);
+      if (method === undefined || method.options.when?.(...parameters) === false) return here();
+      const { name, options } = method;
+      const order: Order = { do: 'method', name, transfer: options.transfer };
+      return this.offload({ name, parameters, options, order, here: async () => here() });
     };
-    const undo = putOn(instance, methodName, likeMethod(stands, method));
-    if (undo === null) throw misplaced(name, 'its provider is frozen, so that nothing can stand for the method.');
-    this.undo.push(undo);
   }
 
   private offload(job: Job): Promise<unknown> {
-    if (this.openPool === null) return this.dispatcher.here(job);
-    const run = (): Promise<unknown> => this.dispatcher.run(job, this.contextFor(job.options.timeoutMs));
+    const { dispatcher } = this;
+    if (dispatcher === null) return this.runHere(job);
+    const run = (): Promise<unknown> => dispatcher.run(job, this.contextFor(job.options.timeoutMs));
     return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run);
   }
 
+  private async runHere(job: Job): Promise<unknown> {
+    const { name } = job;
+    this.counters.inline += 1;
+    try {
+      const value = await job.here();
+      this.counters.ended(name, 'done');
+      return value;
+    } catch (error) {
+      this.counters.ended(name, 'failed');
+      throw error;
+    }
+  }
+
   private contextFor(timeoutMs: number): OffloadContext {
-    const request = currentRequest(this.host.requests);
+    const request = currentRequest(this.application.requests);
     return {
       requestId: request?.id ?? null,
       traceparent: request?.traceparent ?? null,
@@ -164,45 +176,72 @@ class OffloadFeature extends Offloader implements Feature {
     };
   }
 
-  private cores() {
-    return this.allowance?.cores() ?? { limit: null, request: null, machine: null };
+  private get warm(): number {
+    return Math.min(this.options.warm, this.options.threads ?? Infinity);
   }
 
-  private dispatcherFor(threads: number, maxPending: number): Dispatcher {
-    const { report, nowMs } = this.host;
+  /** Loads the module's file in a worker once; that worker stays only with `warm`. */
+  private async openDispatcher(): Promise<Dispatcher> {
+    const openPool = await this.pools.load();
+    const cores = this.allowance?.cores() ?? { limit: null, request: null, machine: null };
+    const { warm } = this;
     const { module, idleMs, heapLimitMb } = this.options;
-    const warm = Math.min(this.options.warm, threads);
-    const open = (stillborn: (error: Error) => void): ThreadPool => {
-      const workerData = { [OFFLOAD_DATA]: module.href, ...logLevelsData() };
-      return this.openPool!({ threads, heapLimitMb, workerData, stillborn });
-    };
-    const throttling = new Throttling(this.allowance);
-    return new Dispatcher({ threads, warm, idleMs, open }, maxPending, this.counters, throttling, report, nowMs);
+    const workerData = { [OFFLOAD_DATA]: module.href, ...logLevelsData() };
+    const rules = { ...sizeOf(this.options, cores), warm, idleMs, heapLimitMb, workerData };
+    const { report, nowMs } = this.application;
+    const make = (): Dispatcher =>
+      new Dispatcher(openPool, rules, this.counters, new Throttling(this.allowance), report, nowMs);
+    const dispatcher = make();
+    try {
+      await dispatcher.run(ownJob('load'), this.contextFor(WARM_TIMEOUT_MS));
+    } catch (error) {
+      const isDown = error instanceof PerfError && /^PERF_ERR_OFFLOAD_(DOWN|TIMEOUT)$/.test(error.code);
+      if (!isDown) throw await this.unloadable(dispatcher, error);
+    }
+    if (warm > 0) return dispatcher;
+    await dispatcher.close(0);
+    return make();
+  }
+
+  private async unloadable(dispatcher: Dispatcher, error: unknown): Promise<Error> {
+    await dispatcher.close(0);
+    const { message } = error as Error;
+    return offloadError(`A worker cannot load \`module\` of offload(): ${message}`, error);
   }
 }
 
-/** Why workers have nothing to run, in words; null when they have. */
-function obstacleOf(program: URL | null): string | null {
-  if (program === null) return 'these are the sources of nestjs-perf';
-  if (existsSync(program)) return null;
-  return `${fileURLToPath(program)} is missing. Leave nestjs-perf and piscina out of the bundle (\`external\`)`;
+/** @throws PERF_ERR_OFFLOAD where the file is missing that workers run */
+function requireProgram(program: URL | null): void {
+  if (program === null) throw offloadError(`The sources of nestjs-perf start no workers. ${INLINE}`);
+  if (existsSync(program)) return;
+  const advice = 'Leave nestjs-perf and piscina out of the bundle (`external`)';
+  throw offloadError(`${fileURLToPath(program)} is missing. ${advice}. ${INLINE}`);
 }
 
-/** In the module's bundle another class may have that name. */
-function minifiedIn(methods: readonly OffloadedMethod[]): string | null {
+function requireLoadable(module: URL): void {
+  const obstacle = obstacleTo(module);
+  if (obstacle === null) return;
+  throw offloadError(`${obstacle}. Compile it, or start the process with a loader (\`--import tsx\`). ${INLINE}`);
+}
+
+const INLINE = 'For tests: `inline: true` runs everything on the main thread.';
+
+/** Another class may have a minified name in the module's bundle. */
+function requireNames(methods: readonly OffloadedMethod[]): void {
   const renamed = methods.find(
     ({ instance }) => typeof instance.constructor === 'function' && isMinified(instance.constructor),
   );
-  if (renamed === undefined) return null;
-  return `a minifier has named the class of "${renamed.name}". Keep class names (\`keepNames\` of esbuild, \`keep_classnames\` of terser)`;
+  if (renamed === undefined) return;
+  const advice = 'Keep class names (`keepNames` of esbuild, `keep_classnames` of terser).';
+  throw misplaced(renamed.name, `a minifier has named its class, and a worker could not find it. ${advice}`);
 }
 
-/** Starts the application of a worker. */
-const BOOT: Job = {
-  name: 'boot',
+/** A job of this library itself. */
+const ownJob = (what: 'boot' | 'load'): Job => ({
+  name: what,
   isOwn: true,
   parameters: [],
   options: { timeoutMs: WARM_TIMEOUT_MS, transfer: false },
-  order: { do: 'boot' },
+  order: { do: what },
   here: async () => null,
-};
+});

@@ -45,7 +45,7 @@ export interface OffloadOptions {
    */
   warm?: number | boolean;
   /**
-   * Everything runs on the main thread, and no thread is started: for tests of TypeScript sources.
+   * Runs everything on the main thread, and starts no thread: for tests of TypeScript sources.
    * @default false
    */
   inline?: boolean;
@@ -54,12 +54,12 @@ export interface OffloadOptions {
 /** Options of `Offloader.run()`, and of a method. */
 export interface OffloadRunOptions {
   /**
-   * From the call to its result. A worker that is still at it ends, and the caller gets `PERF_ERR_OFFLOAD_TIMEOUT`; milliseconds.
+   * From the call to its result, milliseconds. Then the caller gets `PERF_ERR_OFFLOAD_TIMEOUT`, and a worker that still runs it is ended.
    * @default 30000
    */
   timeoutMs?: number;
   /**
-   * ArrayBuffers and typed arrays in the arguments and in the result are moved, not copied: who has sent one cannot use it any more.
+   * Moves ArrayBuffers and typed arrays of the arguments and of the result instead of copying them: their sender cannot use them any more.
    * @default false
    */
   transfer?: boolean;
@@ -75,14 +75,14 @@ export interface OffloadMethodOptions extends OffloadRunOptions {
   when?: (this: void, ...parameters: any[]) => boolean;
 }
 
-/** The workers a machine gets at most where nobody says how many. */
+/** Default limit of worker threads. */
 const MOST_THREADS = 4;
 /** Waiting calls for each thread. */
 const PENDING_PER_THREAD = 32;
 
 const FILE = 'a file URL or an absolute path';
 
-/** A `file:` URL, as an object or as a text, or an absolute path: its URL. */
+/** Reads a `file:` URL, as an object or as a string, or an absolute path. */
 export const fileOption: Option<URL> = {
   expected: FILE,
   read: (given, path) => {

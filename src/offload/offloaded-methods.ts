@@ -1,7 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadedOn } from '../core/offload-thread.js';
 import { prototypeOf, type wrappersOf } from '../request/prototypes.js';
-import { isTakenFromClass } from '../request/route-handler.js';
 import { misplaced } from './offload.errors.js';
 import type { ResolvedMethodOptions } from './offload.options.js';
 
@@ -10,7 +9,7 @@ export interface OffloadedMethod {
   /** `'Reports.render'`: the same on the main thread and in a worker. */
   readonly name: string;
   readonly methodName: string;
-  readonly instance: Record<string, unknown>;
+  readonly instance: object;
   readonly options: ResolvedMethodOptions;
 }
 
@@ -23,9 +22,6 @@ const NO_PROVIDERS = [
     'a guard, pipe, interceptor or filter of a handler is no provider. Put it on a method of a provider that it injects.',
   ],
 ] as const;
-const TAKEN_FROM_CLASS =
-  'Nest takes a handler of WebSocket messages or of GraphQL from its class, past what stands for it. ' +
-  'Put it on a method of a provider that the handler calls.';
 
 /**
  * The decorated methods of an application's providers.
@@ -60,10 +56,15 @@ export function offloadedMethods(modules: ModulesContainer): Map<string, Offload
 function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
   const prototype = prototypeOf(wrapper);
   if (prototype === null) return [];
-  const instance = (wrapper.instance ?? {}) as Record<string, unknown>;
-  return offloadedOn(prototype).map(([methodName, options, method]) => {
+  const instance = wrapper.instance as object;
+  return offloadedOn(prototype).map(([methodName, options]) => {
     const name = `${prototype.constructor.name}.${methodName}`;
-    if (isTakenFromClass(method)) throw misplaced(name, TAKEN_FROM_CLASS);
     return { name, methodName, instance, options: options as ResolvedMethodOptions };
   });
 }
+
+/** Runs a method of one instance in a worker. */
+export type RunMethod = (methodName: string, parameters: unknown[], here: () => unknown) => Promise<unknown>;
+
+/** By instance; a method of an instance that is not here runs directly, as in a worker or without an application. */
+export const runningInstances = new WeakMap<object, RunMethod>();

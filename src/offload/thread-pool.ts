@@ -1,89 +1,88 @@
-import type { MessagePort, Worker } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 
-/** What a worker is asked for. Arguments have been sent to `port` already, and `null` after them ends it before it begins; what the worker answers goes there. */
+/** One order for a worker. Its arguments are in `port` already, and `null` behind them cancels it; answers go there. */
 export interface ThreadTask {
-  readonly port: MessagePort;
+  /** Null for an order without an answer. */
+  readonly port: MessagePort | null;
   readonly order: Order;
-  /** Of a call. */
-  readonly context?: OffloadContext;
+  readonly context: OffloadContext | null;
 }
 
-/** `boot`: its application; `end`: that, and the thread. */
 export type Order =
+  /** Imports the module's file. */
+  | { readonly do: 'load' }
+  /** Starts the worker's application. */
   | { readonly do: 'boot' }
+  /** Closes it; the task never ends, so that the thread gets no other one. */
   | { readonly do: 'end' }
+  | { readonly do: 'nothing' }
   | { readonly do: 'method'; readonly name: string; readonly transfer: boolean }
   | { readonly do: 'file'; readonly name: string; readonly transfer: boolean; readonly file: string };
 
-/** What goes along with a call. */
+/** Facts about a call that its worker gets with it. */
 export interface OffloadContext {
-  /** Of the request that has called; null outside of one. */
+  /** The id of the request that called; null outside of one. */
   readonly requestId: string | null;
   /** W3C trace context of that request. */
   readonly traceparent: string | null;
   /** Gate name to `'on'` or `'off'`, as far as the request has checked them. */
   readonly variants: Readonly<Record<string, string>> | null;
-  /** When nobody waits for the result any more; epoch milliseconds. */
+  /** When the caller stops waiting, epoch milliseconds. */
   readonly deadlineAt: number;
 }
 
-/** What a worker says of one task, in this order. */
+/** Answers of a worker to one task, in this order. */
 export type Said =
+  /** The task has reached a thread. */
+  | { readonly said: 'taken'; readonly threadId: number }
   /** The application is up, and the work begins; epoch milliseconds. */
   | { readonly said: 'started'; readonly at: number }
-  | { readonly said: 'booted'; readonly methods: readonly string[] }
-  | {
-      readonly said: 'done';
-      readonly value: unknown;
-      /** Of an instance in the value, which arrives without it. */
-      readonly lostClass: string | null;
-      readonly runMs: number;
-      readonly busyMs: number;
-    }
+  /** `methods`: null where there is no application. */
+  | { readonly said: 'booted'; readonly methods: readonly string[] | null }
+  | { readonly said: 'done'; readonly value: unknown; readonly runMs: number; readonly busyMs: number }
   | { readonly said: 'failed'; readonly error: SentError; readonly runMs: number; readonly busyMs: number }
-  /** There is no application in this worker, which ends. */
+  /** The worker has no application, and ends. */
   | { readonly said: 'not-booted'; readonly error: SentError };
 
 /** An error on its way to another thread. */
 export interface SentError {
   readonly name: string;
-  /** Names of its class and of those that it extends, the nearest first. */
-  readonly classes: readonly string[];
   readonly message: string;
   readonly stack: string | undefined;
-  /** Of an `HttpException`. */
-  readonly http: { readonly status: number; readonly response: string | object } | null;
-  /** What else stands on it. */
-  readonly properties: Readonly<Record<string, SentValue>>;
+  readonly code: string | number | undefined;
+  readonly status: number | undefined;
+  /** Nest answers with the status of an error that says so. */
+  readonly expose: boolean | undefined;
+  /** The response of an `HttpException`. */
+  readonly response: string | object | undefined;
 }
-
-/** A copy of an error has lost its class and what else stands on it: each goes as one. */
-export type SentValue =
-  | { readonly error: SentError }
-  /** With errors in it. */
-  | { readonly list: readonly SentValue[] }
-  | { readonly value: unknown };
 
 export interface ThreadPoolOptions {
   readonly threads: number;
+  /** Threads that are started at once and stay. */
+  readonly warm: number;
+  /** A thread without a task for so long is ended, milliseconds. */
+  readonly idleMs: number;
   readonly heapLimitMb: number | null;
   readonly workerData: Readonly<Record<string, unknown>>;
-  /** A thread has ended before it took any task. */
-  readonly stillborn: (error: Error) => void;
+  /** Called after a thread has ended. `reason`: it ended without a task; `started`: it had been ready for tasks. */
+  readonly lost: (reason: Error | null, started: boolean) => void;
 }
 
-/** Threads that run this library's program for workers, one task at a time each. */
+/** Threads that run this library's program for workers, one task at a time each, in the order in which tasks came. */
 export interface ThreadPool {
-  /** Starts a thread where none is free. Rejects when the thread ends; aborted, it ends the thread. */
-  run(task: ThreadTask, signal: AbortSignal): Promise<void>;
-  readonly threads: readonly Worker[];
-  /** Ends every thread at once; resolves when all that ever were have ended. */
+  readonly threads: number;
+  /** Rejects when the thread ends. */
+  run(task: ThreadTask): Promise<void>;
+  /** Ends one thread, and the task that it runs. */
+  end(threadId: number): void;
+  /** Ends every thread. */
   destroy(): Promise<void>;
 }
 
-/** How an entry makes one. */
+/** The entry's part in a pool. */
 export interface ThreadPools {
-  /** The file that threads run; null where there is none, as in this library's own sources. */
+  /** The file that threads run; null in this library's own sources. */
   readonly program: URL | null;
   /** @throws PERF_ERR_MISSING_PEER */
   load(): Promise<(options: ThreadPoolOptions) => ThreadPool>;

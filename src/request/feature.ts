@@ -21,8 +21,6 @@ export interface FeatureBoot {
 
 /** One feature of one application, from boot to close. */
 export interface Feature {
-  /** Its functions stand beneath those that others put in a method's place. */
-  readonly innermost?: true;
   /** Before routes are registered. An error stops the boot. */
   install?(boot: FeatureBoot): void | Promise<void>;
   /** When every module has been initialised, before the server listens. */

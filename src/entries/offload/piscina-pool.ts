@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url';
-import type { Worker } from 'node:worker_threads';
 import type { Piscina } from 'piscina';
 import { optionalPeer } from '../../core/optional-peer.js';
 import { inRootContext } from '../../core/root-context.js';
@@ -8,7 +7,7 @@ import type { ThreadPool, ThreadPoolOptions, ThreadPools, ThreadTask } from '../
 /** The export of the program that piscina calls. */
 const PROGRAM_EXPORT = 'serve';
 
-/** Threads of piscina, which loads `program` into each. */
+/** Pools of piscina, which loads `program` into each thread. */
 export const piscinaPools = (program: URL | null): ThreadPools => ({
   program,
   load: async () => {
@@ -19,22 +18,21 @@ export const piscinaPools = (program: URL | null): ThreadPools => ({
 
 class PiscinaPool implements ThreadPool {
   private readonly pool: Piscina<ThreadTask, void>;
-  /** Also those that piscina has ended, until they have. */
-  private readonly alive = new Set<Worker>();
+  /** Ids of threads that have been ready for tasks. */
+  private readonly ready = new Set<number>();
+  private lastError: Error | null = null;
 
   constructor(
     private readonly program: string,
-    { threads, heapLimitMb, workerData, stillborn }: ThreadPoolOptions,
+    { threads, warm, idleMs, heapLimitMb, workerData, lost }: ThreadPoolOptions,
     PiscinaClass: typeof Piscina,
   ) {
     this.pool = inRootContext(
       () =>
         new PiscinaClass({
-          // In the place of one that has ended, piscina would start one without an application.
-          minThreads: 0,
+          minThreads: warm,
           maxThreads: threads,
-          // What is idle is ended here, with the hooks of its application: piscina would cut it off.
-          idleTimeout: Infinity,
+          idleTimeout: idleMs,
           concurrentTasksPerWorker: 1,
           stricterFIFO: true,
           recordTiming: false,
@@ -44,37 +42,33 @@ class PiscinaPool implements ThreadPool {
           ...(heapLimitMb === null ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
         }),
     );
-    this.pool.on('error', stillborn);
-    this.follow();
+    this.pool.on('workerCreate', ({ id }: { id: number }) => this.ready.add(id));
+    this.pool.on('error', (error: Error) => (this.lastError = error));
+    this.pool.on('workerDestroy', ({ id }: { id: number }) => {
+      // Piscina emits the error afterwards, in the same turn.
+      queueMicrotask(() => {
+        lost(this.lastError, this.ready.delete(id));
+        this.lastError = null;
+      });
+    });
   }
 
-  get threads(): readonly Worker[] {
-    return this.pool.threads;
+  get threads(): number {
+    return this.pool.threads.length;
   }
 
-  async run(task: ThreadTask, signal: AbortSignal): Promise<void> {
+  /** Without an abort signal: tasks with one have a queue in piscina that is neither bounded nor in order. */
+  run(task: ThreadTask): Promise<void> {
     const { program: filename } = this;
-    const ran = inRootContext(() =>
-      this.pool.run(task, { filename, name: PROGRAM_EXPORT, transferList: [task.port], signal }),
-    );
-    this.follow();
-    await ran;
+    const transferList = task.port === null ? [] : [task.port];
+    return inRootContext(() => this.pool.run(task, { filename, name: PROGRAM_EXPORT, transferList }));
   }
 
-  async destroy(): Promise<void> {
-    const ended = Array.from(
-      this.alive,
-      (worker) => new Promise<void>((resolve) => worker.once('exit', () => resolve())),
-    );
-    await this.pool.destroy();
-    await Promise.all(ended);
+  end(threadId: number): void {
+    void this.pool.threads.find((thread) => thread.threadId === threadId)?.terminate();
   }
 
-  private follow(): void {
-    for (const worker of this.pool.threads) {
-      if (this.alive.has(worker)) continue;
-      this.alive.add(worker);
-      worker.once('exit', () => this.alive.delete(worker));
-    }
+  destroy(): Promise<void> {
+    return this.pool.destroy();
   }
 }

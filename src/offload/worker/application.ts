@@ -18,7 +18,7 @@ export class WorkerApplication {
     const file = offloadModule();
     if (file === null) throw offloadError('This program runs in workers of offload() alone.');
     const module = moduleIn(await exportsOf(new URL(file), load), file);
-    // Nest's lines about its start stand in the log of the main thread.
+    // The main thread has logged Nest's start already.
     const logger = new ConsoleLogger({ logLevels: ['warn'] });
     const context = await NestFactory.createApplicationContext(module, { logger, abortOnError: false });
     logger.setLogLevels(logLevels());
@@ -30,18 +30,18 @@ export class WorkerApplication {
     return [...this.methods.keys()];
   }
 
-  /** @throws PERF_ERR_OFFLOAD for what it does not have, and what the method throws */
+  /** @throws PERF_ERR_OFFLOAD for a method that it does not have, and errors of the method */
   call(name: string, parameters: unknown[]): unknown {
     const found = this.methods.get(name);
     if (found === undefined) {
       const provider = name.slice(0, name.lastIndexOf('.'));
       throw offloadError(
-        `No worker has "${name}". Add ${provider} to what "${this.moduleName}" provides or imports, or keep class names ` +
+        `No worker has "${name}". Add ${provider} to the providers of "${this.moduleName}", or keep class names ` +
           'where a bundler has renamed it (`keepNames` of esbuild).',
       );
     }
     const { instance, methodName } = found;
-    return (instance[methodName] as (...given: unknown[]) => unknown).apply(instance, parameters);
+    return (Reflect.get(instance, methodName) as (...given: unknown[]) => unknown).apply(instance, parameters);
   }
 
   close(): Promise<void> {

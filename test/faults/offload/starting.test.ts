@@ -3,93 +3,99 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Offloader } from '../../../src/entries/offload.js';
+import { Controller, Get, Inject } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Offloader, type OffloadOptions } from '../../../src/entries/offload.js';
 import { closeOffloadApps, compiled, offloadApp, PROGRAM } from '../../fixtures/offload/app.js';
 import { until } from '../../fixtures/until.js';
 import { m, Measured, Missing } from '../../fixtures/offload/modules.js';
-
-afterEach(closeOffloadApps);
-
-const NOT_THE_SERVER =
-  '`module` of offload() is a file of its own with what the workers need, not the file that starts the application.';
+import { Reports } from '../../fixtures/offload/reports.js';
 
 let folder: string | null = null;
+afterEach(closeOffloadApps);
 afterEach(() => {
   if (folder !== null) rmSync(folder, { recursive: true });
   folder = null;
   delete process.env['OFFLOAD_FAILED_ONCE'];
 });
-function failingOnce() {
-  folder = mkdtempSync(join(tmpdir(), 'offload-'));
-  process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
-  return offloadApp({ offload: { module: compiled('failing-once.module'), threads: 1 } });
+
+@Controller()
+class WhereController {
+  constructor(@Inject(Reports) private readonly reports: Reports) {}
+
+  @Get()
+  where() {
+    return this.reports.whereabouts();
+  }
 }
 
-// One after the other starts.
-describe('workers that do not start', { timeout: 180_000 }, () => {
+const NOT_THE_SERVER =
+  '`module` of offload() is a file of its own with what the workers need, not the file that starts the application.';
+
+describe('a file that no worker can load stops the boot', { timeout: 180_000 }, () => {
   it.each<[string, string, string]>([
     ['ends its process', 'exiting.module', 'worker exited with code: 7'],
     ['throws', 'throwing.module', 'the configuration is missing'],
-    ['listens', 'listening.module', 'A worker of offload() must not listen'],
     [
       'is the one that starts the application',
       'main',
       `must export one module class, or one as its default export; it has none. ${NOT_THE_SERVER}`,
     ],
-  ])('leave calls on the main thread, counted and said, when the module %s', async (_what, file, why) => {
-    const { reports, offloader, lines } = await offloadApp({ offload: { module: compiled(file), threads: 1 } });
-    expect(await reports.whereabouts()).toMatchObject({ isMainThread: true, secret: 42 });
-    expect(await reports.invert(Uint8Array.of(1))).toEqual(Uint8Array.of(254));
-    await expect(reports.fail('stock')).rejects.toThrow('out of stock');
-    expect(offloader.stats()).toMatchObject({ threads: 0, done: 2, failed: 1, inline: 3, methods: [] });
-    const said = lines.filter((line) => line.startsWith('3 workers of offload() have ended before they could work: '));
-    expect(said).toHaveLength(1);
-    expect(said[0]).toContain(why);
-    expect(said[0]).toContain(
-      'Calls run on the main thread, where they block the event loop; the next try is in a minute.',
+  ])('when it %s', async (_what, file, why) => {
+    for (const warm of [0, 1]) {
+      const booting = offloadApp({ offload: { module: compiled(file), threads: 1, warm } });
+      await expect(booting).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD', message: expect.stringContaining(why) });
+    }
+  });
+});
+
+describe('a worker that cannot start', { timeout: 180_000 }, () => {
+  it.each<[string, Partial<OffloadOptions>, string]>([
+    ['its application listens', { module: compiled('listening.module') }, 'A worker of offload() must not listen'],
+    ['its application does not boot', { module: compiled('unbootable.module') }, 'the database is away'],
+    ['its heap is too small', { heapLimitMb: 1 }, 'memory limit'],
+  ])('refuses calls with 503, and never runs them here: %s', async (_what, offload, why) => {
+    const metadata = { controllers: [WhereController] };
+    const { url, reports, offloader, lines } = await offloadApp({ metadata, offload: { ...offload, threads: 1 } });
+    const outcomes = await Promise.allSettled([reports.whereabouts(), reports.whereabouts(), reports.whereabouts()]);
+    for (const outcome of outcomes) {
+      const reason: unknown = expect.objectContaining({ code: 'PERF_ERR_OFFLOAD_DOWN' });
+      expect(outcome).toMatchObject({ status: 'rejected', reason });
+    }
+    const answer = await fetch(url);
+    expect([answer.status, await answer.json()]).toEqual([503, { statusCode: 503, message: 'Service Unavailable' }]);
+    await expect(reports.invert(Uint8Array.of(1))).rejects.toThrow(why);
+    expect(offloader.stats()).toMatchObject({ running: 0, pending: 0, done: 0, inline: 0, timedOut: 0 });
+    expect(lines.filter((line) => line.includes('a worker of offload() could not start')).length).toBeLessThan(3);
+  });
+
+  it('is tried again after a while, and then works', async () => {
+    folder = mkdtempSync(join(tmpdir(), 'offload-'));
+    process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
+    const { reports, offloader } = await offloadApp({
+      offload: { module: compiled('failing-once.module'), threads: 1 },
+    });
+    await expect(reports.whereabouts()).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD_DOWN' });
+    await until('the next one starts', () =>
+      reports.whereabouts().then(
+        ({ isMainThread }) => !isMainThread,
+        () => false,
+      ),
     );
+    expect(offloader.stats()).toMatchObject({ done: 1, inline: 0 });
   });
 
-  it('are tried again at once, and the next answers its call, once', async () => {
-    const { reports, offloader } = await failingOnce();
-    expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
-    expect(offloader.stats()).toMatchObject({ done: 1, failed: 0, inline: 0 });
-  });
-
-  it('fail a call whose arguments have become such that they cannot be sent again, and go on', async () => {
-    const { reports, offloader } = await failingOnce();
-    const bytes = new Uint8Array(8);
-    const call = reports.invert(bytes);
-    const next = reports.whereabouts();
-    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
-    await expect(call).rejects.toThrow('PERF_ERR_SERIALIZE');
-    expect(await next).toMatchObject({ isMainThread: false });
-    expect(offloader.stats()).toMatchObject({ done: 1, failed: 1, running: 0, pending: 0 });
+  it('does not stop a boot that wants warm ones', async () => {
+    const { reports, offloader } = await offloadApp({
+      offload: { module: compiled('unbootable.module'), threads: 1, warm: 1 },
+    });
+    expect(offloader.stats()).toMatchObject({ done: 0, failed: 0, refused: 0 });
+    await expect(reports.whereabouts()).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD_DOWN' });
   });
 
   it('are no more than there may be, whatever `warm` asks for', async () => {
     const { offloader } = await offloadApp({ offload: { threads: 1, warm: 2, maxPending: 0 } });
     expect(offloader.stats()).toMatchObject({ threads: 1, refused: 0 });
-  });
-
-  it('are tried again after a minute', async () => {
-    const { reports, offloader } = await offloadApp({
-      offload: { module: compiled('throwing.module'), threads: 1, warm: 1 },
-    });
-    expect(offloader.stats()).toMatchObject({ done: 0, failed: 0, inline: 0 });
-    const before = reports.whereabouts();
-    expect(offloader.stats()).toMatchObject({ running: 0, inline: 1 });
-    expect(await before).toMatchObject({ isMainThread: true });
-    const now = performance.now();
-    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now + 61_000);
-    try {
-      const call = reports.whereabouts();
-      expect(offloader.stats().running).toBe(1);
-      expect(await call).toMatchObject({ isMainThread: true });
-    } finally {
-      clock.mockRestore();
-    }
   });
 });
 
@@ -123,7 +129,7 @@ it('what is called while the application is still made runs on the main thread',
     { isMainThread: true, squared: 1 },
     { isMainThread: true, squared: 4 },
   ]);
-  expect(lines.filter((line) => line.includes('workers of offload()'))).toEqual([]);
+  expect(lines.filter((line) => line.includes('worker of offload()'))).toEqual([]);
   expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
   expect(offloader.stats()).toMatchObject({ done: 3, inline: 2 });
 });
@@ -137,17 +143,15 @@ describe('a method that no worker has', () => {
     );
     const { app } = await offloadApp({ metadata, offload: { threads: 1 } });
     await expect(app.get(Missing).compute()).rejects.toThrow(
-      'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to what "OffloadModule" provides or imports, or keep class names',
+      'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to the providers of "OffloadModule", or keep class names',
     );
   });
 });
 
-it('starts no worker where a minifier has named a class: in the bundle of the module another one may have its name', async () => {
-  const { app, lines } = await offloadApp({ metadata: { providers: [m] } });
-  expect(lines.filter((line) => line.includes('offload()'))).toEqual([
-    expect.stringMatching(/starts no worker: a minifier has named the class of "m\.isHere"\. Keep class names/),
-  ]);
-  expect(await app.get(m).isHere()).toBe(true);
+it('a class that a minifier has named stops the boot: in the bundle of the module another one may have its name', async () => {
+  await expect(offloadApp({ metadata: { providers: [m] } })).rejects.toThrow(
+    'PERF_ERR_DECORATOR: `@Offload()` on "m.isHere": a minifier has named its class, and a worker could not find it. Keep class names',
+  );
 });
 
 describe("a worker's own PerfModule", () => {
