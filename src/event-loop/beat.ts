@@ -5,26 +5,22 @@ export const WORD = {
   /** When the loop last turned, in {@link UNITS_PER_MS}; wraps, so only differences mean something. */
   beatAt: 1,
   mode: 2,
-  /** How often the thread has polled. */
-  polls: 3,
-  /** Microseconds by which the thread's own polls came late: it was not scheduled. Wraps. */
-  starvedUs: 4,
-  /** Microseconds that the main thread was runnable but not running while it stood still. Wraps; 0 where unknown. */
-  runDelayUs: 5,
+  /** Microseconds in which the machine ran neither thread, as far as the sampler's knows. Wraps. */
+  lostUs: 3,
   /** Samples a second while there is work. Written by the loop. */
-  rate: 6,
+  rate: 4,
   /** Moments of that rate that have passed. */
-  due: 7,
+  due: 5,
   /** When the thread has asked for the sample that is under way, in {@link UNITS_PER_MS}. */
-  askedAt: 8,
+  askedAt: 6,
   /** 1: the sample shall describe the stack to the thread. */
-  described: 9,
+  described: 7,
   /** 1 while an inspector session of the thread is connected. */
-  connected: 10,
+  connected: 8,
   /** 1 while a debugger can attach to the process. Written by the loop. */
-  debugged: 11,
+  debugged: 9,
 } as const;
-export const WORDS = 12;
+export const WORDS = 10;
 
 /** Values of {@link WORD.mode}. */
 export const MODE = { parked: 0, awake: 1, stopped: 2 } as const;

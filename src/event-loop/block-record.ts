@@ -10,13 +10,12 @@ import type { Verdict } from './cause.js';
 import type { Block } from './loop-watch.js';
 import type { ProviderMethods } from './provider-methods.js';
 import { createReplay, type ReplayRules } from './replay/curl.js';
-import { isApplicationFrame, withoutProbe, type Frame, type Sample } from './sample.js';
-import { SourceLines, type Position } from './source-lines.js';
+import { isApplicationFrame, type Frame, type Sample } from './sample.js';
+import type { Locate } from './source-lines.js';
 
 /** Requests that are named as delayed; each costs a few microseconds when the record is built. */
 export const MAX_DELAYED = 200;
 const MAX_STACK = 40;
-const MAX_POSITIONS = 1_000;
 /** Of a path with forward slashes, absolute or relative to the working directory. */
 const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
 
@@ -65,9 +64,6 @@ export interface RecordRules {
   readonly address: () => string | null;
 }
 
-/** Formats a position; null where it has no place. */
-export type Locate = (position: Position) => string | null;
-
 export interface JudgedBlock {
   readonly block: Block;
   readonly verdict: Verdict;
@@ -108,26 +104,6 @@ export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: Re
   };
 }
 
-/** Looks positions up in source maps. `ask` is the sampler's thread; a position that it does not know is the compiled code's. */
-export async function locateIn(
-  shown: readonly Pick<Sample, 'frames' | 'cut'>[],
-  ask: (positions: readonly Position[]) => Promise<readonly (string | null)[] | null>,
-  compiled: Locate,
-): Promise<Locate> {
-  const positions = new Map<string, Position>();
-  for (const { file, line, column } of shown.flatMap(({ frames }) => withoutProbe(frames))) {
-    // The maps of TypeScript that a loader has transpiled are known to Node, in the main thread alone.
-    if (file !== null && !file.startsWith('node:') && !SourceLines.isTypeScript(file))
-      positions.set(keyOf({ file, line, column }), { file, line, column });
-  }
-  const keys = [...positions.keys()].slice(0, MAX_POSITIONS);
-  const locations = await ask(keys.map((key) => positions.get(key)!));
-  const known = new Map(keys.map((key, i) => [key, locations?.[i]]));
-  return (position) => known.get(keyOf(position)) ?? compiled(position);
-}
-
-const keyOf = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;
-
 /** Names a request in a record, without its secrets. Never throws: unreadable fields are left out. */
 export function createRequestRef(state: RequestState, secrets: SecretNames, reader: CarefulReader): RequestRef {
   const { span } = state;
@@ -165,8 +141,7 @@ function representativeStack(
 ): Omit<Place, 'count'> {
   const places = new Map<string, Place>();
   let ofApplication = 0;
-  for (const sample of samples) {
-    const frames = withoutProbe(sample.frames);
+  for (const { frames } of samples) {
     const application = frames.find(isApplications) ?? null;
     if (application !== null) ofApplication += 1;
     const key =

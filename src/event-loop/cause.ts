@@ -2,15 +2,13 @@ import type { BlockCause } from '../core/record.js';
 import type { RequestState } from '../request/request-state.js';
 import type { Votes } from './block.js';
 import type { Block } from './loop-watch.js';
-import type { TakenSample } from './sample.js';
+import type { Sample } from './sample.js';
 
 export interface Evidence extends Pick<Block, 'startMs' | 'endMs' | 'cpuRatio' | 'inPieces'> {
   readonly votes: Votes;
   readonly gcMs: number;
-  /** The sampler's thread itself was not scheduled. */
-  readonly starvedMs: number;
-  /** The main thread was runnable but not running; 0 where unknown. */
-  readonly runDelayMs: number;
+  /** Milliseconds in which the machine did not run the main thread; 0 where unknown. */
+  readonly lostMs: number;
   /** The kernel held the process to its CPU limit around the block. */
   readonly throttled: boolean;
   readonly thresholdMs: number;
@@ -26,55 +24,46 @@ export interface Verdict {
   readonly othersWaited: boolean;
   readonly provenMs: number;
   /** The samples that show where the loop was. */
-  readonly shown: readonly TakenSample[];
+  readonly shown: readonly Sample[];
 }
 
-const STARVED_FOR_SURE = 0.7;
-const STARVED_RATIO = 0.5;
-/** The kernel's own figure of the main thread; its CPU time is the whole process's before Node 22.19. */
-const WAITING_RATIO = 0.6;
-const GC_RATIO = 0.5;
-const LEAST_ASLEEP = 3;
+/** Whatever the CPU time says, which is the whole process's before Node 22.19. */
+const LOST_FOR_SURE = 0.6;
+const HALF = 0.5;
+/** Fewer samples may be chance. */
+const SEEN_OFTEN = 3;
 const SOME_GC_RATIO = 0.25;
-const ON_CPU_RATIO = 0.5;
 const IDLE_CPU_RATIO = 0.3;
-/** Samples of less of the block leave the code of the rest unknown. */
-const KNOWN_RATIO = 0.5;
 
 /** Decides what held the loop, and which request is named for it. Null: the pause of a debugger, no block. */
 export function findCause(evidence: Evidence): Verdict | null {
-  const { votes, cpuRatio, gcMs, thresholdMs, inPieces } = evidence;
+  const { votes, cpuRatio, gcMs, thresholdMs, inPieces, lostMs } = evidence;
   const { winner, isCertain, shown, provenMs } = votes;
   const windowMs = evidence.endMs - evidence.startMs;
-  const starved = evidence.starvedMs / windowMs;
-  const notRunning = Math.max(starved, evidence.runDelayMs / windowMs);
+  const lost = lostMs / windowMs;
+  const isKnown = votes.codeMs >= HALF * windowMs;
   const nobody = { request: null, suspect: null, othersWaited: true, provenMs: 0, shown: [] };
 
   // Asleep, that is, neither on a CPU nor waiting for one.
-  const asleep = cpuRatio < IDLE_CPU_RATIO && cpuRatio + notRunning < ON_CPU_RATIO;
+  const asleep = cpuRatio < IDLE_CPU_RATIO && cpuRatio + lost < HALF;
   if (evidence.debugged && asleep) return null;
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
-  const blockedAnyway = isCertain && votes.ranThroughout && cpuRatio * windowMs >= thresholdMs;
+  const isSeenOften = shown.length >= SEEN_OFTEN;
+  const blockedAnyway = isCertain && isSeenOften && cpuRatio * windowMs >= thresholdMs;
   // Without the time in which the limit kept it from running it would not have been reported.
-  const throttled = evidence.throttled && windowMs - Math.max(evidence.starvedMs, evidence.runDelayMs) < thresholdMs;
-  const machine =
-    throttled ||
-    starved >= STARVED_FOR_SURE ||
-    evidence.runDelayMs >= WAITING_RATIO * windowMs ||
-    (notRunning >= STARVED_RATIO && cpuRatio < ON_CPU_RATIO);
+  const throttled = evidence.throttled && windowMs - lostMs < thresholdMs;
+  const machine = throttled || lost >= LOST_FOR_SURE || (lost >= HALF && cpuRatio < HALF);
   if (machine && !blockedAnyway) return { ...nobody, cause: 'not-scheduled', shown };
   // Before `sync-io`: while helpers collect in parallel, the main thread is hardly on a CPU.
-  if (gcMs >= GC_RATIO * windowMs) return { ...nobody, cause: 'gc', suspect: winner, shown };
+  if (gcMs >= HALF * windowMs) return { ...nobody, cause: 'gc', suspect: winner, shown };
   if (inPieces) return { ...nobody, cause: 'pile-up' };
   if (shown.length === 0) return { ...nobody, cause: 'unknown', othersWaited: false };
-  if (votes.isSplit) return { ...nobody, cause: 'pile-up', shown, othersWaited: isKnown(votes, windowMs) };
+  if (votes.isSplit) return { ...nobody, cause: 'pile-up', shown, othersWaited: isKnown };
   const cause = (asleep && gcMs < SOME_GC_RATIO * windowMs) || votes.isSyncIo ? 'sync-io' : 'javascript';
   // One sample of a thread that slept outside of Node's own calls: the machine may have stood still, as where it is virtual.
-  const isProven = isCertain && (!asleep || votes.isSyncIo || shown.length >= LEAST_ASLEEP);
+  const isProven = isCertain && (!asleep || votes.isSyncIo || isSeenOften);
   const [request, suspect] = isProven ? [winner, null] : [null, winner];
   // A suspect's handle, or a batch that an ended request began, may do the work of any request in flight.
-  const othersWaited = request !== null || (votes.isBackground && isKnown(votes, windowMs));
+  const othersWaited = request !== null || (votes.isBackground && isKnown);
   return { cause, request, suspect, othersWaited, provenMs, shown };
 }
-
-const isKnown = ({ codeMs }: Votes, windowMs: number): boolean => codeMs >= KNOWN_RATIO * windowMs;

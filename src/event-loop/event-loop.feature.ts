@@ -16,10 +16,9 @@ import {
   type FeatureDefinition,
 } from '../request/feature.js';
 import { EventLoop } from './event-loop.js';
-import { eventLoopOption } from './event-loop.options.js';
+import { eventLoopOption, SAMPLES_PER_SECOND } from './event-loop.options.js';
 import { LoopProfile } from './profile/loop-profile.js';
 import { LoopProfiler } from './profile/profiler.js';
-import { RequestedRate } from './profile/requested-rate.js';
 
 type Options = NonNullable<Resolved<typeof eventLoopOption>>;
 
@@ -41,8 +40,8 @@ export class EventLoopFeature implements Feature {
         ? null
         : new LoopProfiler(
             this.profile,
-            new RequestedRate((perSecond) => this.loop.sampler.rate(perSecond)),
-            this.loop.locator,
+            (perSecond) => this.loop.sampler.setRate(perSecond ?? SAMPLES_PER_SECOND),
+            (positions) => this.loop.sampler.locate(positions),
             nowMs,
           );
   }

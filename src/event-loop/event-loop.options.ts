@@ -112,7 +112,7 @@ export function timingOf(thresholdMs: number): Timing {
     beatMs,
     tickMs,
     idleTickMs: IDLE_TICK_MS,
-    suspectMs: 2 * tickMs,
+    suspectMs: 3 * tickMs,
     blockedSampleMs: Math.min(tickMs, 10),
   };
 }

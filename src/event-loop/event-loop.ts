@@ -9,11 +9,10 @@ import type { RequestState } from '../request/request-state.js';
 import { inRootContext } from '../core/root-context.js';
 import type { SchedulingLoss, SchedulingPressure } from '../ports/scheduling.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
-import { workingDirectory } from '../core/working-directory.js';
 import type { RequestTracker } from '../request/tracker.js';
 import { WORD } from './beat.js';
-import { countVotes, msInside } from './block.js';
-import { CarefulReader, createBlockRecord, locateIn, type JudgedBlock, type RecordRules } from './block-record.js';
+import { countVotes, measureInside } from './block.js';
+import { CarefulReader, createBlockRecord, type JudgedBlock, type RecordRules } from './block-record.js';
 import { findCause, type Verdict } from './cause.js';
 import { timingOf, type eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
@@ -23,20 +22,15 @@ import { PendingBlocks } from './pending-blocks.js';
 import { ProviderMethods } from './provider-methods.js';
 import { formatAddress } from './replay/curl.js';
 import type { LoopProfile } from './profile/loop-profile.js';
-import type { FrameLocator } from './profile/profiler.js';
-import type { TakenSample } from './sample.js';
+import type { Sample } from './sample.js';
 import { Sampler } from './sampler.js';
-import { Mappings, SourceLines, type Position } from './source-lines.js';
 import { Witness } from './witness.js';
 
 interface SeenBlock {
   readonly block: Block;
   readonly inFlight: readonly RequestState[];
-  readonly samples: readonly TakenSample[];
+  readonly samples: readonly Sample[];
 }
-
-/** Only the record waits for its lines. Reading the map of a bundle takes the thread some time the first time. */
-const LOCATE_MS = 2_000;
 
 /** Every block of the event loop over the threshold becomes a record that names the request and the line. */
 export class EventLoop {
@@ -48,8 +42,6 @@ export class EventLoop {
   private readonly gc = new GcObserver();
   private readonly reader: CarefulReader;
   private rules: RecordRules;
-  /** Positions in the compiled code. */
-  private readonly compiled = new SourceLines(workingDirectory(), 0, Mappings);
   private server: Server | null = null;
   private watching = false;
   private closed = false;
@@ -81,11 +73,10 @@ export class EventLoop {
     const methods = (): readonly string[] => this.rules.methods?.names() ?? [];
     const holders = this.witness === null ? null : { told: this.witness.told, methods };
     this.sampler = new Sampler(words, timing, lifecycle, stack, report, holders);
-    if (profile !== null) this.sampler.onSample = (sample) => profile.add(sample);
+    if (profile !== null) this.sampler.onSample = (sample, ms) => profile.add(sample, ms);
     this.reader = new CarefulReader(report);
     this.pending = new PendingBlocks(
       monotonicMs,
-      () => (this.sampler.running ? this.watch.polls : null),
       (block) => this.judge(block),
       (error) => this.reader.failed('a classification', error),
     );
@@ -121,15 +112,9 @@ export class EventLoop {
     this.profile?.requestEnded(state);
   }
 
-  /** Finds the places of the compiled code in the sources. */
-  readonly locator: FrameLocator = {
-    locate: (positions, deadlineMs) => this.sampler.locate(positions, deadlineMs),
-    compiled: (position) => this.compiled.locationOf(position),
-  };
-
   /** Whether the sampler's thread has begun to look: a block before that is nobody's. */
   get isSampled(): boolean {
-    return this.sampler.running && this.watch.polls > 0;
+    return this.sampler.running && this.watch.beat.words[WORD.started] === 1;
   }
 
   snapshot(): EventLoopSnapshot {
@@ -184,8 +169,8 @@ export class EventLoop {
   private judge({ block, inFlight, samples }: SeenBlock): void {
     const { startMs, endMs, cpuRatio, inPieces } = block;
     const gcMs = this.gc.within(startMs, endMs);
-    const lost = block.lost();
-    const votes = countVotes(samples, block, lost.runDelayMs);
+    const lostMs = block.readLostMs();
+    const votes = countVotes(samples, block, lostMs);
     const verdict = findCause({
       startMs,
       endMs,
@@ -193,7 +178,7 @@ export class EventLoop {
       inPieces,
       votes,
       gcMs,
-      ...lost,
+      lostMs,
       throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),
       thresholdMs: this.options.thresholdMs,
       debugged: isDebuggable(),
@@ -210,9 +195,9 @@ export class EventLoop {
 
   /** Adds the block to the time that its request has blocked, and to the time that the others had to wait. */
   private charge(block: Block, { request }: Verdict, delayed: readonly RequestState[]): void {
-    for (const state of delayed) state.delayedMs += msInside(block, state);
+    for (const state of delayed) state.delayedMs += measureInside(block, state);
     if (request === null) return;
-    const ms = msInside(block, request);
+    const ms = measureInside(block, request);
     request.blockedMs += ms;
     const route = this.reader.read('the route', () => request.route, null);
     route?.stats?.blocked(ms);
@@ -220,9 +205,8 @@ export class EventLoop {
 
   private async record(judged: JudgedBlock): Promise<void> {
     try {
-      const ask = (positions: readonly Position[]) => this.sampler.locate(positions, LOCATE_MS);
       const shown = this.options.stack ? judged.verdict.shown : [];
-      const locate = await locateIn(shown, ask, (position) => this.compiled.locationOf(position));
+      const locate = await this.sampler.locate(shown.flatMap(({ frames }) => frames));
       this.recorder.push(createBlockRecord(judged, locate, this.rules));
     } catch (error) {
       this.reader.failed('a record', error);

@@ -16,10 +16,8 @@ export interface Block {
   readonly endMs: number;
   /** Share of it that the main thread was on a CPU; more than 1 where only the whole process's is known. */
   readonly cpuRatio: number;
-  /** The sampler's polls when it ended. */
-  readonly polls: number;
-  /** Time that the machine took, as far as the sampler has counted it: complete some polls later. */
-  lost(): { starvedMs: number; runDelayMs: number };
+  /** Milliseconds that the machine took, as far as the sampler has counted them: complete some polls later. */
+  readonly readLostMs: () => number;
 }
 
 export interface LoopGauges {
@@ -49,7 +47,7 @@ export class LoopWatch {
   private awake = false;
   private lastRequestMs = 0;
   /** The last tick, with the counters as they were. */
-  private ticked!: { ms: number; idleMs: number; cpuMs: number; starvedUs: number; runDelayUs: number };
+  private ticked!: { ms: number; idleMs: number; cpuMs: number; lostUs: number };
   /** Up to here all is reported, or was below the threshold: the last tick, or the end of a block since. */
   private reported!: { ms: number; idleMs: number };
   /** The application's boot is over. */
@@ -144,8 +142,7 @@ export class LoopWatch {
 
   private baseline(ms: number): void {
     const { beat, gauges } = this;
-    const [starvedUs, runDelayUs] = [beat.words[WORD.starvedUs]!, beat.words[WORD.runDelayUs]!];
-    this.ticked = { ms, idleMs: gauges.idleMs(), cpuMs: gauges.cpuMs(), starvedUs, runDelayUs };
+    this.ticked = { ms, idleMs: gauges.idleMs(), cpuMs: gauges.cpuMs(), lostUs: beat.words[WORD.lostUs]! };
     this.reported = this.ticked;
   }
 
@@ -170,7 +167,8 @@ export class LoopWatch {
   }
 
   private emit(inPieces: boolean, sinceMs: number, startMs: number, endMs: number, nowMs: number): void {
-    const { ms, idleMs, cpuMs, starvedUs, runDelayUs } = this.ticked;
+    const { ms, idleMs, cpuMs, lostUs } = this.ticked;
+    const { words } = this.beat;
     const sinceTickMs = Math.max(1, nowMs - ms - (this.gauges.idleMs() - idleMs));
     this.statistics.blocked(nowMs, endMs - startMs);
     this.onBlock({
@@ -179,19 +177,7 @@ export class LoopWatch {
       startMs,
       endMs,
       cpuRatio: (this.gauges.cpuMs() - cpuMs) / sinceTickMs,
-      polls: this.polls,
-      lost: () => ({
-        starvedMs: this.msSince(WORD.starvedUs, starvedUs),
-        runDelayMs: this.msSince(WORD.runDelayUs, runDelayUs),
-      }),
+      readLostMs: () => ((Atomics.load(words, WORD.lostUs) - lostUs) | 0) / 1_000,
     });
-  }
-
-  get polls(): number {
-    return Atomics.load(this.beat.words, WORD.polls);
-  }
-
-  private msSince(word: number, beforeUs: number): number {
-    return ((Atomics.load(this.beat.words, word) - beforeUs) | 0) / 1_000;
   }
 }

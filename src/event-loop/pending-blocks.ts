@@ -4,10 +4,7 @@ import { inRootContext } from '../core/root-context.js';
 import type { Block } from './loop-watch.js';
 
 /** The figures of the sampler's thread and of the garbage collector arrive some turns after a block. */
-const SETTLE_MS = 30;
-const MORE_POLLS = 2;
-/** A record waits no longer than this for a classification. */
-const DEADLINE_MS = 200;
+const SETTLE_MS = 100;
 const MAX_PENDING = 100;
 
 /** Blocks between their end and their classification, and the request records that must wait for it. */
@@ -19,8 +16,6 @@ export class PendingBlocks<T extends { readonly block: Block }> implements Recor
 
   constructor(
     private readonly nowMs: () => number,
-    /** The sampler's polls so far; null when no sampler runs. */
-    private readonly polls: () => number | null,
     private readonly judge: (block: T) => void,
     /** Called when a classification or a record failed: each runs in a timer, where an error would end the process. */
     private readonly failed: (error: unknown) => void,
@@ -58,35 +53,27 @@ export class PendingBlocks<T extends { readonly block: Block }> implements Recor
 
   private readonly settle = (): void => {
     this.timer = null;
-    const nowMs = this.nowMs();
-    const polls = this.polls();
-    while (this.blocks.length > 0) {
-      const { block } = this.blocks[0]!;
-      const ageMs = nowMs - block.endMs;
-      const ready = ageMs >= SETTLE_MS && (polls === null || polls - block.polls >= MORE_POLLS);
-      if (!ready && ageMs < DEADLINE_MS) break;
-      this.judgeOldest();
-    }
+    const endedMs = this.nowMs() - SETTLE_MS;
+    while (this.blocks.length > 0 && this.blocks[0]!.block.endMs <= endedMs) this.judgeOldest();
     this.releaseHeld();
-    if (this.blocks.length > 0) this.settleIn(SETTLE_MS / 3);
+    const [next] = this.blocks;
+    if (next !== undefined) this.settleIn(Math.max(1, next.block.endMs - endedMs));
   };
 
   private judgeOldest(): void {
     const oldest = this.blocks.shift()!;
-    this.guarded(() => this.judge(oldest));
+    this.guard(() => this.judge(oldest));
   }
 
   private releaseHeld(): void {
     const { held } = this;
     this.held = [];
-    for (const { state, release } of held) if (!this.hold(state, release)) this.guarded(() => release(state));
+    for (const { state, release } of held) if (!this.hold(state, release)) this.guard(() => release(state));
     if (this.blocks.length > 0) return;
-    const { waiters } = this;
-    this.waiters = [];
-    for (const wake of waiters) wake();
+    for (const wake of this.waiters.splice(0)) wake();
   }
 
-  private guarded(work: () => void): void {
+  private guard(work: () => void): void {
     try {
       work();
     } catch (error) {

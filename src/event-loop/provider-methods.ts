@@ -1,6 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { prototypeOf, wrappersOf } from '../request/prototypes.js';
-import { withoutProbe, type Frame } from './sample.js';
+import type { Frame } from './sample.js';
 
 /** The methods of the classes that Nest makes: controllers, providers, guards, cron jobs, consumers. */
 export class ProviderMethods {
@@ -21,7 +21,7 @@ export class ProviderMethods {
   /** The innermost method of such a class in a stack, as `'ReportsService.render'`; null when there is none. */
   findIn(frames: readonly Frame[], isApplications: (frame: Frame) => boolean): string | null {
     this.prototypes ??= prototypesByName(this.modules);
-    for (const frame of withoutProbe(frames)) {
+    for (const frame of frames) {
       const { name, typeName } = frame;
       if (name === null || typeName === null || typeName === undefined) continue;
       for (const prototype of this.prototypes.get(typeName) ?? []) {

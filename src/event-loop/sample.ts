@@ -18,11 +18,10 @@ export interface Frame {
 export interface Sample {
   /** Monotonic milliseconds. */
   readonly atMs: number;
-  /**
-   * Milliseconds of the loop that the sample represents: the mean interval of its rate, once for each moment that was due until
-   * the main thread served it. Moments are due at random, whatever the loop does. 0: taken because the loop stood still.
-   */
-  readonly intervalMs: number;
+  /** When the thread asked for it. A native call that V8 cannot interrupt delays the answer. */
+  readonly askedMs: number;
+  /** Moments of the sampling rate that it represents; 0: it was taken because the loop stood still. */
+  readonly due: number;
   /** Innermost first; none and not `cut`: the loop was idle. */
   readonly frames: readonly Frame[];
   /** The request of the async context. Null: none of this application. */
@@ -31,36 +30,11 @@ export interface Sample {
   readonly cut: boolean;
 }
 
-/** A sample as the probe keeps it. */
-export interface TakenSample extends Omit<Sample, 'intervalMs'> {
-  /** When the thread asked for it. A native call that V8 cannot interrupt delays the answer. */
-  readonly askedMs: number;
-  /** Moments of the sampling rate that it represents; 0: it was taken because the loop stood still. */
-  readonly due: number;
-}
-
-/** Raises the rate of samples. */
-export interface SampleRate {
-  /** Takes at least so many samples a second until the returned function is called. */
-  ask(perSecond: number): () => void;
-}
-
-/** The thread evaluates a function of this name: neither it nor the calls above it are the application's. */
-export const PROBE_NAME = 'perfProbe';
-
-/** The stack without the frames that taking the sample has added. */
-export function withoutProbe(frames: readonly Frame[]): readonly Frame[] {
-  const probe = frames.findIndex(({ name }) => name === PROBE_NAME);
-  // The evaluated script's own top-level frame is below the function.
-  return probe < 0 ? frames : frames.slice(probe + 2);
-}
-
 /** No code ran: the loop was waiting for events. The store may still have its last request on Node 20. */
-export const isIdle = ({ frames }: Pick<Sample, 'frames'>): boolean =>
-  frames.length > 0 && withoutProbe(frames).length === 0;
+export const isIdle = ({ frames, cut }: Pick<Sample, 'frames' | 'cut'>): boolean => frames.length === 0 && !cut;
 
 /** The calls that are on the machine's stack. */
-export const runningFrames = (frames: readonly Frame[]): readonly Frame[] => {
+const selectRunning = (frames: readonly Frame[]): readonly Frame[] => {
   const end = frames.findIndex((frame) => frame.async);
   return end < 0 ? frames : frames.slice(0, end);
 };
@@ -76,7 +50,7 @@ export function isApplicationFrame({ file }: Frame, ownFolder: string | null): b
 }
 
 const isNodes = ({ file }: Frame): boolean => file?.startsWith('node:') === true;
-const matches = ({ file }: Frame, files: RegExp): boolean => file !== null && files.test(file);
+const isIn = ({ file }: Frame, files: RegExp): boolean => file !== null && files.test(file);
 
 /** Node restores the context of one request in these: promises, timers, bound callbacks, messages of HTTP. */
 const OWN_CONTEXT =
@@ -86,30 +60,29 @@ const SHARED_HANDLES =
   /^node:(?:net$|dgram$|child_process$|worker_threads$|cluster$|internal\/(?:stream_base_commons$|dgram$|child_process|cluster\/|worker|per_context\/messageport$|fs\/watchers$))/;
 
 /** Whether a handle that requests may share (a socket, a worker, a child process) has called the code that runs. */
-export function isCalledBySharedHandle(frames: readonly Frame[]): boolean {
-  const running = runningFrames(withoutProbe(frames));
+export function isCalledBySharedHandle({ frames }: Pick<Sample, 'frames'>): boolean {
+  const running = selectRunning(frames);
   const outer = running.slice(running.findIndex((frame) => frame.file !== null && !isNodes(frame)) + 1);
-  const caller = outer.find((frame) => matches(frame, OWN_CONTEXT) || matches(frame, SHARED_HANDLES));
-  return caller !== undefined && !matches(caller, OWN_CONTEXT);
+  const caller = outer.find((frame) => isIn(frame, OWN_CONTEXT) || isIn(frame, SHARED_HANDLES));
+  return caller !== undefined && !isIn(caller, OWN_CONTEXT);
 }
 
 const IO_FILES = /^node:(?:internal\/)?(?:fs|child_process)(?:$|\/)/;
 
 /** Whether a `…Sync` call for files or other processes runs. */
-export function isInSyncIo(frames: readonly Frame[]): boolean {
-  for (const frame of runningFrames(withoutProbe(frames))) {
-    if (frame.file !== null && !isNodes(frame)) return false;
-    if (matches(frame, IO_FILES) && frame.name?.endsWith('Sync') === true) return true;
-  }
-  return false;
+export function isInSyncIo({ frames }: Pick<Sample, 'frames'>): boolean {
+  const running = selectRunning(frames);
+  const end = running.findIndex((frame) => frame.file !== null && !isNodes(frame));
+  const own = end < 0 ? running : running.slice(0, end);
+  return own.some((frame) => isIn(frame, IO_FILES) && frame.name?.endsWith('Sync') === true);
 }
 
 /**
  * Whether the stack is one function that a promise has resumed. V8 answers a sample that a native call has delayed at the next
  * function: the next one in a queue of promises may be another request's.
  */
-export function isOnlyResumed(frames: readonly Frame[]): boolean {
-  const running = runningFrames(withoutProbe(frames));
-  const end = running.findIndex((frame) => matches(frame, OWN_CONTEXT));
+export function isOnlyResumed({ frames }: Pick<Sample, 'frames'>): boolean {
+  const running = selectRunning(frames);
+  const end = running.findIndex((frame) => isIn(frame, OWN_CONTEXT));
   return (end < 0 ? running.length : end) < 2;
 }

@@ -1,11 +1,10 @@
 import { isApplicationFrame } from './sample.js';
 import { samplerThread } from './sampler.thread.js';
-import { Mappings, SourceLines } from './source-lines.js';
+import { SourceLines } from './source-lines.js';
 import { witnessThread } from './witness.thread.js';
 
 /** The program of the sampler's thread, as text: it survives bundling. scripts/build.mjs makes a literal of it. */
-export const samplerSource = (): string =>
-  `(${samplerThread.toString()})(${[SourceLines, Mappings, isApplicationFrame].join(', ')})`;
+export const samplerSource = (): string => `(${samplerThread.toString()})(${SourceLines}, ${isApplicationFrame})`;
 
 /** The program of the witness's thread. */
 export const witnessSource = (): string => `(${witnessThread.toString()})()`;

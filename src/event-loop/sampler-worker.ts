@@ -4,6 +4,7 @@ import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import { listenShared } from '../core/shared-listener.js';
+import { workingDirectory } from '../core/working-directory.js';
 import { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import { samplerSource } from './sampler-source.js';
@@ -109,16 +110,22 @@ export class SamplerWorker {
 
   private startThread(): Worker {
     const { words, timing, probeName, reportsHangs, holders } = this;
-    const beat = { WORD, MODE, UNITS_PER_MS } as const;
-    const loaderMaps = process.sourceMapsEnabled;
-    const witness = holders === null ? null : { told: holders.told, methods: holders.methods() };
-    const originMs = ORIGIN_MS;
-    const data: SamplerThreadData = { words, beat, timing, originMs, probeName, reportsHangs, loaderMaps, witness };
+    const data: SamplerThreadData = {
+      words,
+      beat: { WORD, MODE, UNITS_PER_MS },
+      timing,
+      originMs: ORIGIN_MS,
+      probeName,
+      workingDirectory: workingDirectory(),
+      reportsHangs,
+      loaderMaps: process.sourceMapsEnabled,
+      witness: holders === null ? null : { told: holders.told, methods: holders.methods() },
+    };
     const worker = new Worker(samplerSource(), {
       eval: true,
       name: 'nestjs-perf sampler',
       workerData: data,
-      transferList: witness === null ? [] : [witness.told],
+      transferList: holders === null ? [] : [holders.told],
       // Nothing of the application's own preloads, loaders or environment: the thread needs none of it.
       env: {},
       execArgv: [],

@@ -3,7 +3,7 @@ import type { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import type { Description } from './interrupt/probe.js';
 import type { Frame, isApplicationFrame } from './sample.js';
-import type { Mappings, Position, SourceLines } from './source-lines.js';
+import type { Position, SourceLines } from './source-lines.js';
 import type { LoopHolder } from './witness.thread.js';
 
 /** The thread's input. Plain data: it crosses to another thread. */
@@ -16,6 +16,8 @@ export interface SamplerThreadData {
   readonly originMs: number;
   /** The property of the main context's global object that holds the probe. */
   readonly probeName: string;
+  /** Null: it has been deleted. */
+  readonly workingDirectory: string | null;
   /** False: hangs are not written to stderr. */
   readonly reportsHangs: boolean;
   /** The main thread has maps of its own for files that a loader has transpiled. */
@@ -41,15 +43,11 @@ export type ThreadMessage =
  * The sampler's thread: has one expression evaluated on top of the main thread's stack, some times a second while there is
  * work, often while the beat is stale. It starts from its own source text (see sampler-source.ts): it imports nothing.
  */
-export function samplerThread(
-  Lines: typeof SourceLines,
-  Decoded: typeof Mappings,
-  isApplications: typeof isApplicationFrame,
-): void {
+export function samplerThread(Lines: typeof SourceLines, isApplications: typeof isApplicationFrame): void {
   const { parentPort, receiveMessageOnPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
   const fs = process.getBuiltinModule('node:fs');
-  const { words, beat, timing, originMs, probeName, reportsHangs, loaderMaps, witness } =
+  const { words, beat, timing, originMs, probeName, workingDirectory, reportsHangs, loaderMaps, witness } =
     workerData as SamplerThreadData;
   const { WORD, MODE, UNITS_PER_MS } = beat;
   /** Without requests the main thread beats too seldom to show that it stands still: its CPU time does. */
@@ -58,7 +56,7 @@ export function samplerThread(
   const hotShare = 0.3;
   /** A block that lasts longer is reported on stderr while it lasts. */
   const hangMs = 1_000;
-  /** So many failures in a row are reported. */
+  /** So many failures in a row are reported: one is lost while another session disconnects, or the main thread ends. */
   const maxFailedSamples = 3;
   /** Samples of a long block become rarer by this share of its age. */
   const thinning = 0.02;
@@ -66,10 +64,8 @@ export function samplerThread(
   const maxMappingBytes = 6_000_000;
   // Constant text: V8 compiles it once. An error must not leave it: the inspector would format its stack on the spot, with the
   // application's formatter.
-  const expression =
-    `try{(function perfProbe(probe){return probe===undefined?0:probe()})` +
-    `(this[${JSON.stringify(probeName)}])}catch{}`;
-  const workingDirectory = currentDirectory();
+  const expression = `try{this[${JSON.stringify(probeName)}]?.()}catch{}`;
+  const lines = new Lines(workingDirectory, maxMappingBytes);
   const providerMethods = new Set(witness?.methods);
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   const schedstatFd = openSchedstat();
@@ -79,21 +75,19 @@ export function samplerThread(
   let nextDueMs = Infinity;
   let nextSampleMs = 0;
   let reportedMs = 0;
-  /** Since the loop last turned: a process that was stopped has blocked nothing. */
+  /** How late this thread woke, and the sum since the loop last turned: a process that was stopped has blocked nothing. */
+  let lateMs = 0;
   let ownLateMs = 0;
-  let lastLateMs = 0;
   let failedSamples = 0;
   let hasSampled = false;
   /** Until when the loop counts as turning though no beat shows it, as under fake timers: samples met no code. */
   let idleMs = -Infinity;
-  let lines: SourceLines | null = null;
   let seen: Description | null = null;
-  /** The last poll while there was work, with the main thread's run delay; null at rest. */
-  let polled: { readonly atMs: number; readonly stale: boolean; readonly runDelayUs: number } | null = null;
-  /** CPU time of the main thread at the last poll; null where that was with requests. */
-  let cpu: { readonly atMs: number; readonly ms: number } | null = null;
-  let isHot = false;
+  let usage = { atMs: nowMs(), ...readUsage() };
+  /** Milliseconds of CPU, and of time, since the poll before. */
+  let [spentMs, passedMs] = [0, 0];
   /** Requests, or computing without them. */
+  let isHot = false;
   let isWorking = false;
 
   watch();
@@ -108,11 +102,10 @@ export function samplerThread(
       const mode = Atomics.load(words, WORD.mode);
       if (mode === MODE.stopped) return stop();
       const waitMs = mode === MODE.awake ? untilNext() : isHot ? timing.tickMs : parkedPollMs;
-      const beforeMs = nowMs();
-      lastLateMs = 0;
-      if (Atomics.wait(words, WORD.mode, mode, waitMs) === 'timed-out') account(beforeMs, waitMs);
+      const dueMs = nowMs() + waitMs;
+      const isTimeout = Atomics.wait(words, WORD.mode, mode, waitMs) === 'timed-out';
+      account(isTimeout ? dueMs : Infinity);
       answerLocations();
-      Atomics.add(words, WORD.polls, 1);
       // A sample is answered through this thread's own event loop, so this loop must be left for it.
       if (sample()) return;
     }
@@ -123,7 +116,7 @@ export function samplerThread(
       const received = receiveMessageOnPort(parentPort!);
       if (received === undefined) return;
       const { id, positions } = received.message as LocationsRequest;
-      send({ id, locations: positions.map(locationOf) });
+      send({ id, locations: positions.map(locate) });
     }
   }
 
@@ -131,8 +124,9 @@ export function samplerThread(
   function untilNext(): number {
     const now = nowMs();
     const staleMs = staleOf(now);
-    const suspiciousMs = staleMs >= timing.suspectMs ? timing.tickMs : timing.suspectMs - staleMs;
-    return Math.max(0.2, Math.min(suspiciousMs, nextDueMs - now) + 0.2);
+    const checkMs =
+      staleMs >= timing.suspectMs ? Math.min(timing.suspectMs, nextSampleMs - now) : timing.suspectMs - staleMs;
+    return Math.max(0.2, Math.min(checkMs, nextDueMs - now) + 0.2);
   }
 
   /** Node aborts when the main thread cleans up after a sample while this thread ends: so it announces its end, and waits. */
@@ -149,42 +143,30 @@ export function samplerThread(
     parentPort!.postMessage(message);
   }
 
-  /** Own lateness: how much of a block was the machine's fault. */
-  function account(beforeMs: number, waitMs: number): void {
-    lastLateMs = Math.max(0, nowMs() - beforeMs - waitMs);
-    ownLateMs += lastLateMs;
-    if (lastLateMs > 1) Atomics.add(words, WORD.starvedUs, Math.round(lastLateMs * 1000));
+  /** Adds up what the machine took: this thread woke late, or the main thread was in the run queue meanwhile. */
+  function account(dueMs: number): void {
+    const now = nowMs();
+    const before = usage;
+    usage = { atMs: now, ...readUsage() };
+    [spentMs, passedMs] = [usage.cpuMs - before.cpuMs, now - before.atMs];
+    lateMs = Math.max(0, now - dueMs);
+    ownLateMs += lateMs;
+    const lostMs = Math.max(lateMs > 1 ? lateMs : 0, usage.queuedMs - before.queuedMs);
+    Atomics.add(words, WORD.lostUs, Math.round(1_000 * lostMs));
   }
 
-  /** Microseconds of the main thread on a CPU and in the run queue; null where the kernel does not publish them. */
-  function readSchedstat(): [onCpuUs: number, runDelayUs: number] | null {
-    if (schedstatFd === null) return null;
+  /** Time of the main thread on a CPU and in the run queue; that of the process, and 0, where the kernel does not tell. */
+  function readUsage(): { cpuMs: number; queuedMs: number } {
     try {
-      const length = fs.readSync(schedstatFd, schedstatText, 0, schedstatText.length, 0);
       // "time on CPU, time in the run queue, slices", in nanoseconds: Documentation/scheduler/sched-stats.rst
-      const [onCpu, inQueue] = schedstatText.toString('latin1', 0, length).split(' ');
-      return [Number(onCpu) / 1000, Number(inQueue) / 1000];
+      // Only Linux has the file.
+      const length = fs.readSync(schedstatFd!, schedstatText, 0, schedstatText.length, 0);
+      const [cpu, queued] = schedstatText.toString('latin1', 0, length).split(' ');
+      return { cpuMs: Number(cpu) / 1e6, queuedMs: Number(queued) / 1e6 };
     } catch {
-      // Classification has one witness less.
-      return null;
+      const { user, system } = process.cpuUsage();
+      return { cpuMs: (user + system) / 1_000, queuedMs: 0 };
     }
-  }
-
-  function cpuMs(): number {
-    const known = readSchedstat();
-    if (known !== null) return known[0] / 1000;
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1000;
-  }
-
-  /** Adds the main thread's time in the run queue since the last poll, where it stood still, or this thread came too late to know. */
-  function accountRunDelay(now: number, stale: boolean): void {
-    const known = readSchedstat();
-    if (known === null) return;
-    const before = polled;
-    polled = { atMs: now, stale, runDelayUs: known[1] };
-    if (before === null || !(stale || before.stale || now - before.atMs > timing.thresholdMs / 2)) return;
-    Atomics.add(words, WORD.runDelayUs, Math.round(known[1] - before.runDelayUs));
   }
 
   /** Draws the first moment as in a schedule that has long been running: a sample at once would always meet the first request. */
@@ -207,37 +189,26 @@ export function samplerThread(
     return true;
   }
 
-  /** Whether the main thread computes though no request keeps it awake: a job, a consumer. */
-  function isComputing(now: number): boolean {
-    const before = cpu;
-    cpu = { atMs: now, ms: cpuMs() };
-    if (before === null) return false;
-    const spentMs = cpu.ms - before.ms;
-    return isHot ? spentMs >= hotShare * (cpu.atMs - before.atMs) : spentMs >= hotCpuMs;
-  }
-
   /** Takes a sample when it is time; true when one is under way. */
   function sample(): boolean {
     const now = nowMs();
     const isAwake = Atomics.load(words, WORD.mode) === MODE.awake;
     const seq = Atomics.load(words, WORD.seq);
+    const staleMs = staleOf(now);
     if (seq !== watchedSeq) {
       watchedSeq = seq;
       nextSampleMs = 0;
       reportedMs = 0;
       // It may have turned before that, unseen.
-      ownLateMs = Math.min(lastLateMs, staleOf(now));
+      ownLateMs = Math.min(lateMs, staleMs);
       seen = null;
     }
-    const staleMs = staleOf(now);
-    if (isAwake) cpu = null;
+    // A job or a consumer computes, though no request keeps the main thread awake.
+    isHot = !isAwake && spentMs >= (isHot ? hotShare * passedMs : hotCpuMs);
     const wasWorking = isWorking;
-    isHot = !isAwake && isComputing(now);
     isWorking = isAwake || isHot;
     if (isWorking && !wasWorking) beginSchedule(now);
     const isStale = isHot || staleMs >= (isAwake ? 0 : timing.idleTickMs) + timing.suspectMs;
-    if (isAwake || isStale) accountRunDelay(now, isStale);
-    else polled = null;
     const isDue = isWorking && countDue(now);
     if (!isDue && !(isStale && now >= nextSampleMs)) {
       if (isStale) reportHang(now);
@@ -256,31 +227,32 @@ export function samplerThread(
   function ask(seq: number, described: boolean): void {
     hasSampled = true;
     const session = new Session();
-    let beforeMs = nowMs();
-    Atomics.store(words, WORD.askedAt, (beforeMs * UNITS_PER_MS) | 0);
+    let atMs = nowMs();
+    Atomics.store(words, WORD.askedAt, (atMs * UNITS_PER_MS) | 0);
     Atomics.store(words, WORD.described, Number(described));
     // Keeps this thread alive and watching while the main thread is in a native call and cannot answer.
     const waiting = setInterval(() => {
-      account(beforeMs, timing.tickMs);
-      beforeMs = nowMs();
-      countDue(beforeMs);
-      accountRunDelay(beforeMs, Atomics.load(words, WORD.seq) === seq);
-      Atomics.add(words, WORD.polls, 1);
+      account(atMs + timing.tickMs);
+      atMs = nowMs();
+      countDue(atMs);
       if (Atomics.load(words, WORD.mode) === MODE.stopped) answered(null);
-      else if (Atomics.load(words, WORD.seq) === seq) reportHang(beforeMs);
+      else if (Atomics.load(words, WORD.seq) === seq) reportHang(atMs);
     }, timing.tickMs);
     let done = false;
-    const answered = (answer: number | Description | null, failure: unknown = null): void => {
+    const answered = (answer: boolean | Description | null, failure: unknown = null): void => {
       if (done) return;
       done = true;
       if (answer !== null) failedSamples = 0;
-      else if (failure !== null) sampleFailed(failure);
+      else if (failure !== null) failedSamples += 1;
+      if (failure !== null && failedSamples === maxFailedSamples)
+        send({ reason: failure instanceof Error ? failure.message : 'no answer' });
       clearInterval(waiting);
       session.disconnect();
       Atomics.store(words, WORD.connected, 0);
-      if (typeof answer === 'object' && answer !== null && seq === watchedSeq) seen = answer;
+      const description = typeof answer === 'object' ? answer : null;
+      if (description !== null && seq === watchedSeq) seen = description;
       if (seen !== null && seen === answer && !seen.idle) tellWitness(seen, seq);
-      if (answer === 2 || (typeof answer === 'object' && answer?.idle === true)) idleMs = nowMs();
+      if (answer === true || description?.idle === true) idleMs = nowMs();
       // Not in the turn of the disconnect: ending a thread there has aborted processes.
       setImmediate(watch);
     };
@@ -290,19 +262,12 @@ export function samplerThread(
       if (Atomics.load(words, WORD.mode) === MODE.stopped) return answered(null);
       session.connectToMainThread();
       session.post('Runtime.evaluate', { expression, returnByValue: true }, (error, reply) => {
-        const value = (reply as { result?: { value?: number | Description } } | undefined)?.result?.value;
+        const value = (reply as { result?: { value?: boolean | Description } } | undefined)?.result?.value;
         answered(value ?? null, error);
       });
     } catch (error) {
       answered(null, error);
     }
-  }
-
-  /** One may be lost while another session disconnects, or the main thread ends. */
-  function sampleFailed(failure: unknown): void {
-    failedSamples += 1;
-    if (failedSamples !== maxFailedSamples) return;
-    send({ reason: failure instanceof Error ? failure.message : 'no answer' });
   }
 
   /** A block that never ends is never recorded: it is written to stderr, past the main thread's own streams. */
@@ -313,7 +278,7 @@ export function samplerThread(
     // A breakpoint is no hang.
     if (!reportsHangs || Atomics.load(words, WORD.debugged) === 1) return;
     const [frame] = applicationFrames(seen);
-    const where = frame === undefined ? '' : ` at ${locationOf(frame)} (${frame.name ?? 'anonymous'})`;
+    const where = frame === undefined ? '' : ` at ${locate(frame)} (${frame.name ?? 'anonymous'})`;
     const ms = Math.round(staleMs);
     const handler = seen?.handler === null ? '' : ` (${seen?.handler})`;
     const text =
@@ -325,9 +290,7 @@ export function samplerThread(
 
   /** Frames of the application's code, innermost first. */
   function applicationFrames(description: Description | null): readonly Frame[] {
-    const frames = description?.frames ?? [];
-    const below = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2);
-    return below.filter((frame) => isApplications(frame, null));
+    return description?.frames.filter((frame) => isApplications(frame, null)) ?? [];
   }
 
   function tellWitness(stack: Description, seq: number): void {
@@ -338,20 +301,14 @@ export function samplerThread(
       seq,
       route: stack.method === null ? null : `${stack.method} ${stack.route}`,
       method: named.find((name) => providerMethods.has(name)) ?? stack.handler,
-      location: frames[0] === undefined ? null : locationOf(frames[0]),
+      location: frames[0] === undefined ? null : locate(frames[0]),
     };
     witness.told.postMessage(holder);
   }
 
-  function locationOf({ file, line, column }: Position): string | null {
-    try {
-      lines ??= new Lines(workingDirectory, maxMappingBytes, Decoded);
-      const location = lines.locationOf({ file, line, column });
-      return loaderMaps && Lines.isTypeScript(file ?? '') ? location!.replace(/:\d+:\d+$/, '') : location;
-    } catch {
-      // The line is worth more than its map; an error here would end the thread in the middle of a hang.
-      return file === null ? null : `${file}:${line}:${column}`;
-    }
+  function locate(position: Position): string | null {
+    const location = lines.locate(position);
+    return loaderMaps && Lines.isTypeScript(position.file ?? '') ? location!.replace(/:\d+:\d+$/, '') : location;
   }
 
   function writeToStderr(line: string): void {
@@ -371,16 +328,6 @@ export function samplerThread(
     try {
       return fs.openSync(`/proc/${process.pid}/task/${process.pid}/schedstat`, 'r');
     } catch {
-      // Only Linux has it.
-      return null;
-    }
-  }
-
-  function currentDirectory(): string | null {
-    try {
-      return process.cwd();
-    } catch {
-      // It has been deleted.
       return null;
     }
   }

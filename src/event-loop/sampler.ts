@@ -1,21 +1,28 @@
 import { randomBytes } from 'node:crypto';
 import { threadId } from 'node:worker_threads';
 import type { OncePerCause } from '../core/reporter.js';
+import { workingDirectory } from '../core/working-directory.js';
 import type { RequestOwner } from '../request/request-state.js';
 import { WORD } from './beat.js';
 import { SAMPLES_PER_SECOND, type Timing } from './event-loop.options.js';
 import { Probe } from './interrupt/probe.js';
+import type { Sample } from './sample.js';
 import { SamplerWorker, type HolderTarget } from './sampler-worker.js';
-import { withoutProbe, type Sample, type TakenSample } from './sample.js';
-import type { Position } from './source-lines.js';
+import { SourceLines, type Locate, type Position } from './source-lines.js';
+
+/** Somebody waits for places. Reading the map of a bundle takes the thread some time the first time. */
+const LOCATE_MS = 2_000;
+const MAX_POSITIONS = 5_000;
 
 /** Stack samples of the main thread, with the request in whose async context each was taken. */
 export class Sampler {
-  /** Receives each sample of the regular rate, outside of the interrupt: at the next tick of the loop. */
-  onSample: ((sample: Sample) => void) | null = null;
+  /** Receives each sample of the regular rate and the milliseconds of the loop that it represents, at the next tick of the loop. */
+  onSample: ((sample: Sample, ms: number) => void) | null = null;
   private readonly worker: SamplerWorker;
   private readonly probeName = `nestjs-perf:probe:${threadId}:${randomBytes(4).toString('hex')}`;
   private probe: Probe | null = null;
+  /** Positions in the compiled code. */
+  private readonly compiled = new SourceLines(workingDirectory(), 0);
 
   constructor(
     private readonly words: Int32Array,
@@ -26,16 +33,12 @@ export class Sampler {
     holders: HolderTarget | null = null,
   ) {
     this.worker = new SamplerWorker(words, timing, this.probeName, reportsHangs, report, holders);
-    this.rate(null);
-  }
-
-  get running(): boolean {
-    return this.worker.running;
+    this.setRate(SAMPLES_PER_SECOND);
   }
 
   start(): void {
     // Nobody takes regular samples: those of blocks remain.
-    if (this.onSample === null) this.words[WORD.rate] = 0;
+    if (this.onSample === null) this.setRate(0);
     this.worker.start();
     if (this.worker.running) this.probe = new Probe(this.probeName, this.words, this.application);
   }
@@ -48,28 +51,36 @@ export class Sampler {
     this.probe?.close();
   }
 
-  /** Samples a second while there is work, 1 to 200; null: the usual rate. */
-  rate(perSecond: number | null): void {
-    this.words[WORD.rate] = Math.min(200, Math.max(1, perSecond ?? SAMPLES_PER_SECOND));
+  /** Samples a second while there is work. */
+  setRate(perSecond: number): void {
+    this.words[WORD.rate] = perSecond;
   }
 
   /** The samples since the last tick that were taken in this time. */
-  within(fromMs: number, toMs: number): readonly TakenSample[] {
+  within(fromMs: number, toMs: number): readonly Sample[] {
     return this.probe?.samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs) ?? [];
   }
 
   /** The loop has turned, and its blocks are known: hands the samples on and keeps none of their requests. */
   turned(): void {
     const samples = this.probe?.takeAll() ?? [];
-    const { onSample } = this;
-    if (onSample === null) return;
     const intervalMs = 1_000 / this.words[WORD.rate]!;
-    for (const { due, frames, atMs, cut, state } of samples) {
-      if (due > 0) onSample({ atMs, cut, state, frames: withoutProbe(frames), intervalMs: due * intervalMs });
-    }
+    for (const sample of samples) if (sample.due > 0) this.onSample?.(sample, sample.due * intervalMs);
   }
 
-  locate(positions: readonly Position[], deadlineMs: number): Promise<readonly (string | null)[] | null> {
-    return this.worker.locate(positions, deadlineMs);
+  /** Looks positions up in the source maps; those that the thread does not answer in time stay the compiled code's. */
+  async locate(positions: readonly Position[]): Promise<Locate> {
+    const asked = new Map<string, Position>();
+    for (const { file, line, column } of positions) {
+      const position = { file, line, column };
+      // The maps of TypeScript that a loader has transpiled are known to Node, in the main thread alone.
+      if (file !== null && !file.startsWith('node:') && !SourceLines.isTypeScript(file) && asked.size < MAX_POSITIONS)
+        asked.set(formatKey(position), position);
+    }
+    const locations = await this.worker.locate([...asked.values()], LOCATE_MS);
+    const known = new Map([...asked.keys()].map((key, i) => [key, locations?.[i]]));
+    return (position) => known.get(formatKey(position)) ?? this.compiled.locate(position);
   }
 }
+
+const formatKey = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;

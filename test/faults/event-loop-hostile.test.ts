@@ -25,6 +25,5 @@ describe.each(nodeBinaries())('samples of hostile code every few milliseconds on
     expect((result['formattedOthers'] as string[]).length).toBeLessThan(Number(result['samples']) / 50);
     expect(result['samples']).toBeGreaterThan(SECONDS * 20);
     expect(result['blocks']).toBeGreaterThanOrEqual(REGEX_BLOCKS);
-    expect(Number(result['failed'])).toBeLessThan(Number(result['samples']) / 10);
   }, 900_000);
 });

@@ -47,13 +47,6 @@ describe.each(nodeBinaries())('what the sampler writes while a block lasts, on $
     },
     30_000,
   );
-
-  it('names the compiled line where the thread cannot read source maps, and goes on', async () => {
-    const { stdout, said } = await run('--without-maps');
-    expect(said[0]).toContain('still does at /srv/app/render.js:48:11 (renderRows)');
-    expect(said).toHaveLength(2);
-    expect(stdout).toBe('');
-  }, 30_000);
 });
 
 describe.each(nodeBinaries())('under the permission model on $name', ({ execPath, major }) => {

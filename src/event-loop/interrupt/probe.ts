@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { runInThisContext } from 'node:vm';
 import { requestContext, type RequestOwner, type RequestState } from '../../request/request-state.js';
 import { MS_PER_UNIT, UNITS_PER_MS, WORD } from '../beat.js';
-import { PROBE_NAME, type Frame, type TakenSample } from '../sample.js';
+import type { Frame, Sample } from '../sample.js';
 
 // These functions run inside an interrupt, on top of the code that holds the loop. A regular expression in here, run while the
 // interrupted code is inside one, ends the process. So: no regex, no JSON, no formatting, no user code, saved intrinsics only.
@@ -14,11 +14,6 @@ const { getStore } = requestContext;
 const { includes, startsWith } = String.prototype;
 const { apply } = Reflect;
 const nowMs: () => number = performance.now.bind(performance);
-
-/** Answers of the probe to the thread. */
-export const LOST = 0;
-export const TAKEN = 1;
-export const IDLE = 2;
 
 /** A stack for the thread's own line on stderr. Plain values only. */
 export interface Description {
@@ -36,13 +31,13 @@ const INNERMOST = 120;
 const OUTERMOST = 60;
 const FRAMES_DESCRIBED = 24;
 const MAX_SAMPLES = 1_024;
+/** The script that the thread evaluates, below the probe. */
+const FRAMES_OF_SCRIPT = 1;
 
 /** Takes samples inside the blocked stack. The thread finds it as a hidden property of the main context's global object. */
 export class Probe {
-  /** Samples near a stack overflow, where there is no room to take one. */
-  failed = 0;
   /** Since {@link takeAll}. */
-  samples: TakenSample[] = [];
+  samples: Sample[] = [];
   private due = 0;
   private readonly mainGlobal = runInThisContext('globalThis') as object;
 
@@ -55,7 +50,7 @@ export class Probe {
     Object.defineProperty(this.mainGlobal, name, { value: this.serve, configurable: true, enumerable: false });
   }
 
-  takeAll(): TakenSample[] {
+  takeAll(): Sample[] {
     const { samples } = this;
     this.samples = [];
     return samples;
@@ -65,30 +60,28 @@ export class Probe {
     Reflect.deleteProperty(this.mainGlobal, this.name);
   }
 
-  private readonly serve = (): number | Description => {
+  /** Whether the loop was idle; null where the stack has no room for a sample. */
+  private readonly serve = (): boolean | Description | null => {
     try {
       const atMs = this.now();
       const { words, samples } = this;
       const passed = words[WORD.due]!;
       const lateUnits = (atMs * UNITS_PER_MS - words[WORD.askedAt]!) | 0;
-      const sites = captureFrames();
-      const sample: TakenSample = {
+      const { frames, cut } = captureFrames(this.serve, FRAMES_OF_SCRIPT);
+      const sample: Sample = {
         atMs,
         askedMs: lateUnits > 0 ? atMs - lateUnits * MS_PER_UNIT : atMs,
         due: passed - this.due,
         state: this.currentRequest(),
-        frames: sites.frames,
-        cut: sites.cut,
+        frames,
+        cut,
       };
       this.due = passed;
       if (samples.length < MAX_SAMPLES) samples[samples.length] = sample;
-      const { length } = sample.frames;
-      const idle = length > 1 && sample.frames[length - 2]!.name === PROBE_NAME;
-      if (words[WORD.described] === 1) return describe(sample, idle);
-      return idle ? IDLE : TAKEN;
+      const idle = frames.length === 0 && !cut;
+      return words[WORD.described] === 1 ? describe(sample, idle) : idle;
     } catch {
-      this.failed += 1;
-      return LOST;
+      return null;
     }
   };
 
@@ -100,7 +93,7 @@ export class Probe {
   }
 }
 
-function describe({ frames, state }: TakenSample, idle: boolean): Description {
+function describe({ frames, state }: Sample, idle: boolean): Description {
   const route = state === null ? null : state.knownRoute;
   const first: Frame[] = [];
   for (let i = 0; i < frames.length && i < FRAMES_DESCRIBED; i++) first[i] = frames[i]!;
@@ -118,20 +111,21 @@ export interface CapturedStack {
   readonly cut: boolean;
 }
 
-const UNREADABLE: CapturedStack = { frames: [], cut: true };
-
-/** The raw stack, innermost frame first. The application's formatting of stacks is not called. */
-export function captureFrames(): CapturedStack {
+/**
+ * The stack below the call of `above` without its first `skipped` frames, innermost first. The application's formatting of
+ * stacks is not called.
+ */
+export function captureFrames(above: (...given: never[]) => unknown = captureFrames, skipped = 0): CapturedStack {
   const { stackTraceLimit } = Error;
   // eslint-disable-next-line typescript/unbound-method -- put back as it was, never called
   const prepareStackTrace = Error.prepareStackTrace;
   const holder: { stack?: unknown } = {};
   try {
     Error.stackTraceLimit = STACK_LIMIT;
-    Error.prepareStackTrace = copyFrames;
-    captureStackTrace(holder, captureFrames);
+    Error.prepareStackTrace = (_error, sites) => copyFrames(sites, skipped);
+    captureStackTrace(holder, above);
     // While the interrupted code formats a stack itself, V8 gives its own text instead.
-    return typeof holder.stack === 'string' ? UNREADABLE : (holder.stack as CapturedStack);
+    return typeof holder.stack === 'string' ? { frames: [], cut: true } : (holder.stack as CapturedStack);
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     Error.prepareStackTrace = prepareStackTrace;
@@ -141,14 +135,14 @@ export function captureFrames(): CapturedStack {
 /** V8 has these, the type declarations do not. */
 type CallSite = NodeJS.CallSite & { isAsync(): boolean; getEnclosingLineNumber?(): number | null };
 
-function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): CapturedStack {
+function copyFrames(sites: NodeJS.CallSite[], skipped: number): CapturedStack {
   const frames: Frame[] = [];
   const { length } = sites;
   const cut = length > INNERMOST + OUTERMOST;
-  for (let i = 0; i < length; i++) {
+  for (let i = skipped; i < length; i++) {
     if (cut && i === INNERMOST) i = length - OUTERMOST;
     const site = sites[i] as CallSite;
-    const file = fileOf(site);
+    const file = readFile(site);
     frames[frames.length] = {
       name: site.getFunctionName(),
       typeName: mayBeOfProvider(file) ? site.getTypeName() : null,
@@ -159,11 +153,11 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): CapturedStack {
       async: site.isAsync(),
     };
   }
-  return { frames, cut: cut || length >= STACK_LIMIT };
+  return { frames, cut };
 }
 
 /** Code that a bundler runs by `eval()` names its file by `sourceURL`; code of a template has no file. */
-function fileOf(site: CallSite): string | null {
+function readFile(site: CallSite): string | null {
   const file = site.getFileName() ?? null;
   if (file !== null || !site.isEval()) return file;
   const url = site.getScriptNameOrSourceURL() ?? '';

@@ -24,11 +24,12 @@ export interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
-/** `file:line:column` of a function; null: nowhere in a file. */
-export type Locate = (frame: Frame) => string | null;
-
 /** Below a root, the trees in their order; the samples in the order of the tree, so that a chart over time is a flame graph. */
-export function makeCpuProfile(trees: readonly StackNode[], sinceMs: number, locate: Locate): CpuProfile {
+export function makeCpuProfile(
+  trees: readonly StackNode[],
+  sinceMs: number,
+  locate: (frame: Frame) => string | null,
+): CpuProfile {
   const nodes: CpuProfile['nodes'][number][] = [];
   const samples: number[] = [];
   const timeDeltas = [0];

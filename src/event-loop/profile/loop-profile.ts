@@ -3,7 +3,7 @@ import type { LoopShares } from '../../ports/loop-profile.js';
 import type { RequestOwner, RequestState } from '../../request/request-state.js';
 import type { Route } from '../../request/routes.js';
 import type { Estimate } from '../../core/snapshot.js';
-import type { Sample } from '../sample.js';
+import { isIdle, type Sample } from '../sample.js';
 import { estimateOwnCpu } from './own-cpu.js';
 import { SampledWindow } from './sampled-window.js';
 
@@ -41,7 +41,7 @@ export class LoopProfile implements LoopShares {
   /** Milliseconds that the samples of a request represent. */
   private readonly sampledMsByRequest = new WeakMap<RequestState, number>();
   /** Samples of requests whose route is not known yet. */
-  private unrouted: Sample[] = [];
+  private unrouted: { readonly sample: Sample; readonly ms: number }[] = [];
   private readonly collecting = new Set<SampledWindow>();
 
   constructor(
@@ -59,10 +59,10 @@ export class LoopProfile implements LoopShares {
   }
 
   /** Off the request path, within some hundred milliseconds after the sample was taken. */
-  add(sample: Sample): void {
+  add(sample: Sample, ms: number): void {
     this.countRouted();
-    if (this.needsRoute(sample)) this.unrouted.push(sample);
-    else this.count(sample);
+    if (this.needsRoute(sample)) this.unrouted.push({ sample, ms });
+    else this.count(sample, ms);
   }
 
   /** On the request path. */
@@ -80,7 +80,7 @@ export class LoopProfile implements LoopShares {
   }
 
   stopCollecting(window: SampledWindow): void {
-    for (const sample of this.unrouted.splice(0)) this.count(sample);
+    for (const { sample, ms } of this.unrouted.splice(0)) this.count(sample, ms);
     this.collecting.delete(window);
   }
 
@@ -151,18 +151,14 @@ export class LoopProfile implements LoopShares {
   }
 
   private countRouted(): void {
-    if (this.unrouted.length === 0) return;
-    const routed: Sample[] = [];
     const leastMs = this.nowMs() - ROUTE_WAIT_MS;
-    this.unrouted = this.unrouted.filter((sample) => {
-      const waits = sample.atMs > leastMs && this.needsRoute(sample);
-      if (!waits) routed.push(sample);
-      return waits;
-    });
-    for (const sample of routed) this.count(sample);
+    for (const { sample, ms } of this.unrouted.splice(0)) {
+      if (sample.atMs > leastMs && this.needsRoute(sample)) this.unrouted.push({ sample, ms });
+      else this.count(sample, ms);
+    }
   }
 
-  private count(sample: Sample): void {
+  private count(sample: Sample, given: number): void {
     this.turnWhenDue();
     const collecting = [...this.collecting].filter(({ sinceMs }) => sample.atMs >= sinceMs);
     const windows = [this.current, ...collecting];
@@ -170,7 +166,7 @@ export class LoopProfile implements LoopShares {
       for (const window of windows) window.addIdle();
       return;
     }
-    const ms = Math.min(sample.intervalMs, MAX_SAMPLE_MS);
+    const ms = Math.min(given, MAX_SAMPLE_MS);
     const request = sample.state?.within ?? sample.state;
     // Another application of the process counts its own requests.
     const own = request?.owner === this.owner ? request : null;
@@ -193,6 +189,3 @@ export class LoopProfile implements LoopShares {
     return ends;
   }
 }
-
-/** A stack that could not be read has no frames either, and is cut. */
-const isIdle = ({ frames, cut }: Sample): boolean => frames.length === 0 && !cut;

@@ -1,9 +1,9 @@
 import type { MonotonicClock } from '../../core/clock.js';
 import type { Profile, Profiler } from '../../ports/loop-profile.js';
 import { inRootContext } from '../../core/root-context.js';
-import type { Frame, SampleRate } from '../sample.js';
-import { SourceLines, type Position } from '../source-lines.js';
-import { makeCpuProfile, type Locate } from './cpu-profile.js';
+import type { Frame } from '../sample.js';
+import type { Locate, Position } from '../source-lines.js';
+import { makeCpuProfile } from './cpu-profile.js';
 import type { LoopProfile } from './loop-profile.js';
 import { labelRoute, type SampledWindow } from './sampled-window.js';
 import { keyOf, StackNode, StackTree } from './stack-tree.js';
@@ -12,18 +12,6 @@ import { keyOf, StackNode, StackTree } from './stack-tree.js';
 const SAMPLES_PER_SECOND = 100;
 /** Stack nodes that one profile keeps. */
 const MAX_NODES = 5_000;
-/** The watchdog's thread reads no beat while it looks up positions. */
-const LOCATE_CHUNK = 50;
-/** To read the map of a bundle takes the thread some time the first time. */
-const LOCATE_MS = 2_000;
-
-/** Finds the places of the compiled code in the sources. */
-export interface FrameLocator {
-  /** From the maps, in the order of the positions; null: not in time. */
-  locate(positions: readonly Position[], deadlineMs: number): Promise<readonly (string | null)[] | null>;
-  /** Without reading a map. */
-  readonly compiled: (position: Position) => string | null;
-}
 
 /** Makes profiles of what was sampled so far, or of the next seconds at a higher rate. */
 export class LoopProfiler implements Profiler {
@@ -32,8 +20,9 @@ export class LoopProfiler implements Profiler {
 
   constructor(
     private readonly loop: LoopProfile,
-    private readonly rate: SampleRate,
-    private readonly locator: FrameLocator,
+    /** Samples a second from now on; null: the usual ones. */
+    private readonly setRate: (perSecond: number | null) => void,
+    private readonly locate: (positions: readonly Position[]) => Promise<Locate>,
     private readonly nowMs: MonotonicClock,
   ) {}
 
@@ -44,7 +33,8 @@ export class LoopProfiler implements Profiler {
     for (const { stacks } of windows) tree.addTree(stacks);
     const isWanted = (label: string): boolean => route === null || label === route;
     const trees = tree.root.children.filter(({ name }) => isWanted(name));
-    const locate = await this.locateFunctions(trees);
+    const functions = listFunctions(trees);
+    const locate = await this.locate([...functions.values()]);
     const [samples, idle] = [sumOf(windows, (window) => window.samples), sumOf(windows, (window) => window.idle)];
     const { routes, busyMs } = countByRoute(windows, wallMs);
     // Time without a request in flight is not sampled: it counts as idle.
@@ -56,7 +46,7 @@ export class LoopProfiler implements Profiler {
       samples,
       idle,
       routes: routes.filter((row) => isWanted(row.route)),
-      toCpuProfile: () => makeCpuProfile(trees, windows[0]!.sinceMs, locate),
+      toCpuProfile: () => makeCpuProfile(trees, windows[0]!.sinceMs, (frame) => locate(functions.get(keyOf(frame))!)),
     };
   }
 
@@ -67,7 +57,7 @@ export class LoopProfiler implements Profiler {
 
   private async collect(seconds: number): Promise<SampledWindow> {
     const window = this.loop.collect(MAX_NODES);
-    const restoreRate = this.rate.ask(SAMPLES_PER_SECOND);
+    this.setRate(SAMPLES_PER_SECOND);
     await new Promise<void>((resolve) => {
       const end = (): void => {
         clearTimeout(timer);
@@ -77,43 +67,26 @@ export class LoopProfiler implements Profiler {
       const timer = inRootContext(() => setTimeout(end, 1_000 * seconds).unref());
       this.running.add(end);
     });
-    restoreRate();
+    if (this.running.size === 0) this.setRate(null);
     this.loop.stopCollecting(window);
     return window;
   }
-
-  /** Looks up the source of all functions, as far as the watchdog answers. */
-  private async locateFunctions(trees: readonly StackNode[]): Promise<Locate> {
-    const functions = new Map<string, Frame>();
-    const collect = ({ frame, children }: StackNode): void => {
-      if (frame !== null) {
-        // One place a function, whichever line ran below which caller: viewers add up by place.
-        const key = keyOf(frame);
-        const known = functions.get(key);
-        if (known === undefined || frame.line < known.line) functions.set(key, frame);
-      }
-      children.forEach(collect);
-    };
-    trees.forEach(collect);
-    const mapped = [...functions].filter(([, frame]) => mayHaveMap(frame));
-    const found = new Map<string, string | null>();
-    for (let from = 0; from < mapped.length; from += LOCATE_CHUNK) {
-      const chunk = mapped.slice(from, from + LOCATE_CHUNK);
-      const positions = chunk.map(([, { file, line, column }]) => ({ file, line, column }));
-      const places = await this.locator.locate(positions, LOCATE_MS);
-      if (places === null) break;
-      chunk.forEach(([key], i) => found.set(key, places[i] ?? null));
-    }
-    return (frame) => {
-      const key = keyOf(frame);
-      return found.get(key) ?? this.locator.compiled(functions.get(key) ?? frame);
-    };
-  }
 }
 
-/** TypeScript that a loader compiles has its source map on the main thread alone. */
-const mayHaveMap = ({ file }: Frame): boolean =>
-  file !== null && !file.startsWith('node:') && !SourceLines.isTypeScript(file);
+/** One place a function, whichever of its lines ran below which caller: viewers add up by place. */
+function listFunctions(trees: readonly StackNode[]): Map<string, Frame> {
+  const functions = new Map<string, Frame>();
+  const collect = ({ frame, children }: StackNode): void => {
+    if (frame !== null) {
+      const key = keyOf(frame);
+      const known = functions.get(key);
+      if (known === undefined || frame.line < known.line) functions.set(key, frame);
+    }
+    children.forEach(collect);
+  };
+  trees.forEach(collect);
+  return functions;
+}
 
 function countByRoute(windows: readonly SampledWindow[], wallMs: number) {
   const byLabel = new Map<string, { samples: number; ms: number }>();

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/request/request-state.js';
-import { CarefulReader, createBlockRecord, locateIn, type Locate } from '../../../src/event-loop/block-record.js';
+import { CarefulReader, createBlockRecord } from '../../../src/event-loop/block-record.js';
 import type { Verdict } from '../../../src/event-loop/cause.js';
-import type { Frame, TakenSample } from '../../../src/event-loop/sample.js';
+import type { Frame, Sample } from '../../../src/event-loop/sample.js';
 import { ProviderMethods } from '../../../src/event-loop/provider-methods.js';
 import { SecretNames } from '../../../src/core/secret-names.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { Mappings, SourceLines } from '../../../src/event-loop/source-lines.js';
+import { SourceLines, type Locate } from '../../../src/event-loop/source-lines.js';
 import { sample } from '../../fixtures/samples.js';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-bundle-')));
@@ -34,8 +34,7 @@ const block = {
   startMs: 0,
   endMs: 100,
   cpuRatio: 1,
-  lost: () => ({ starvedMs: 0, runDelayMs: 0 }),
-  polls: 1,
+  readLostMs: () => 0,
 };
 const owner = {
   deferrer: null,
@@ -58,10 +57,10 @@ const rules = {
   stack: true,
   address: () => null,
 };
-const maps = new SourceLines(folder, 1_000_000, Mappings);
-const locate: Locate = (position) => maps.locationOf(position);
-const sampleOf = (frames: readonly Frame[], over: Partial<TakenSample> = {}) => sample(null, 11, { frames, ...over });
-const verdictOf = (...shown: TakenSample[]): Verdict => ({
+const maps = new SourceLines(folder, 1_000_000);
+const locate: Locate = (position) => maps.locate(position);
+const sampleOf = (frames: readonly Frame[], over: Partial<Sample> = {}) => sample(null, 11, { frames, ...over });
+const verdictOf = (...shown: Sample[]): Verdict => ({
   cause: 'javascript',
   request: null,
   suspect: null,
@@ -118,23 +117,6 @@ it('the line of a block is the one seen most often in the source, where the comp
   writeFileSync(`${minified}.map`, JSON.stringify({ version: 3, sources: ['a.ts'], names: [], mappings: 'AAAA,SACA' }));
   const at = (column: number) => sampleOf([{ ...frame('own', 1), file: minified, column }]);
   expect(createOf(verdictOf(at(1), at(10), at(12))).location).toBe('a.ts:2:1');
-});
-
-it('positions that the thread does not know are those of the compiled code', async () => {
-  const shown = sampleOf([
-    frame('own', 2),
-    { ...frame('read', 7), file: 'node:fs' },
-    { ...frame('loaded', 8), file: '/srv/app/main.ts' },
-    frame('own', 2),
-  ]);
-  const own = { file: bundle, line: 2, column: 1 };
-  const compiled = ({ line }: { line: number }) => `compiled:${line}`;
-  const asked: unknown[] = [];
-  const told = await locateIn([shown], async (positions) => (asked.push(positions), ['src/a.ts:5:7']), compiled);
-  expect(asked).toEqual([[own]]);
-  expect([told(own), told({ ...own, line: 9 })]).toEqual(['src/a.ts:5:7', 'compiled:9']);
-  const silent = await locateIn([shown], async () => null, compiled);
-  expect(silent(own)).toBe('compiled:2');
 });
 
 describe('the size beside a block', () => {

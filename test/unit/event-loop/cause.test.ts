@@ -1,20 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { countVotes } from '../../../src/event-loop/block.js';
 import { findCause, type Evidence } from '../../../src/event-loop/cause.js';
-import type { TakenSample } from '../../../src/event-loop/sample.js';
-import { frame, ofSocket, probe, request, sample, samples } from '../../fixtures/samples.js';
+import type { Sample } from '../../../src/event-loop/sample.js';
+import { frame, ofSocket, request, sample, samples } from '../../fixtures/samples.js';
 
 const [mine, other] = [request(), request()];
 const block = { sinceMs: 0, startMs: 0, endMs: 100 };
-const findOf = (taken: readonly TakenSample[], over: Partial<Evidence> = {}) =>
+const findOf = (taken: readonly Sample[], over: Partial<Evidence> = {}) =>
   findCause({
     ...block,
     cpuRatio: 1,
     inPieces: false,
-    votes: countVotes(taken, block),
+    votes: countVotes(taken, block, over.lostMs),
     gcMs: 0,
-    starvedMs: 0,
-    runDelayMs: 0,
+    lostMs: 0,
     throttled: false,
     thresholdMs: 50,
     debugged: false,
@@ -56,7 +55,7 @@ describe('a block', () => {
     const once = [sample(mine, 90, { askedMs: 20 })];
     expect(findOf(once)).toMatchObject({ request: mine });
     expect(findOf(once, { cpuRatio: 0.1 })).toMatchObject({ cause: 'sync-io', request: null, suspect: mine });
-    const frames = [...probe, frame('execSync', 'node:child_process'), frame('handler')];
+    const frames = [frame('execSync', 'node:child_process'), frame('handler')];
     expect(findOf([{ ...once[0]!, frames }], { cpuRatio: 0.1 })).toMatchObject({ cause: 'sync-io', request: mine });
   });
 
@@ -72,25 +71,23 @@ describe('a block', () => {
   it('waits where the thread slept', () => {
     expect(findOf(ran, { cpuRatio: 0.1 })).toMatchObject({ cause: 'sync-io', request: mine });
     // It waited for a CPU then.
-    expect(findOf(ran, { cpuRatio: 0.2, runDelayMs: 45 })).toMatchObject({ cause: 'javascript', request: mine });
+    expect(findOf(ran, { cpuRatio: 0.2, lostMs: 45 })).toMatchObject({ cause: 'javascript', request: mine });
   });
 
   it.each([{ gcMs: 60 }, { gcMs: 60, cpuRatio: 0.1 }])('is garbage collection for half of the time: %j', (over) => {
     expect(findOf(ran, over)).toMatchObject({ cause: 'gc', request: null, suspect: mine, othersWaited: true });
   });
 
-  it.each([
-    { starvedMs: 75 },
-    { runDelayMs: 60 },
-    { runDelayMs: 65, cpuRatio: 0.6 },
-    { throttled: true, runDelayMs: 60 },
-  ])('is the machine’s where the process was not scheduled: %j', (over) => {
-    const found = findOf(samples(mine, 90, 100), { cpuRatio: 0.3, ...over });
-    expect(found).toMatchObject({ cause: 'not-scheduled', request: null, suspect: null, othersWaited: true });
-  });
+  it.each([{ lostMs: 60 }, { lostMs: 65, cpuRatio: 0.6 }, { throttled: true, startMs: 40, lostMs: 15, cpuRatio: 0.7 }])(
+    'is the machine’s where the process was not scheduled: %j',
+    (over) => {
+      const found = findOf(samples(mine, 90, 100), { cpuRatio: 0.3, ...over });
+      expect(found).toMatchObject({ cause: 'not-scheduled', request: null, suspect: null, othersWaited: true });
+    },
+  );
 
   it('is of the request that was seen throughout and used a threshold of CPU, however slow the machine', () => {
-    const over = { starvedMs: 75, cpuRatio: 0.6 };
+    const over = { lostMs: 75, cpuRatio: 0.6 };
     expect(findOf(ran, over)).toMatchObject({ cause: 'javascript', request: mine });
     expect(findOf(ran, { ...over, cpuRatio: 0.4 })).toMatchObject({ cause: 'not-scheduled', request: null });
     const once = samples(mine, 50, 50, { askedMs: 20 });
@@ -100,7 +97,7 @@ describe('a block', () => {
   });
 
   it('is not the limit’s where it would have been reported without it', () => {
-    expect(findOf(samples(null, 20, 100), { throttled: true, runDelayMs: 20 })).toMatchObject({ cause: 'javascript' });
+    expect(findOf(samples(null, 20, 100), { throttled: true, lostMs: 20 })).toMatchObject({ cause: 'javascript' });
   });
 
   it('is none where a debugger holds the program; code that computes under one is', () => {

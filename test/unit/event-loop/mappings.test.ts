@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Mappings } from '../../../src/event-loop/source-lines.js';
+import { SourceLines } from '../../../src/event-loop/source-lines.js';
 
 const payload = (mappings: string, sources: string[]): SourceMapPayload => ({
   file: '',
@@ -59,7 +59,7 @@ const lines = fc.array(fc.array(segment, { maxLength: 60 }), { minLength: 1, max
 const sources = Array.from({ length: 6 }, (_, i) => `src/${i}.ts`);
 
 /** Of both, what a location is made of. */
-const found = (map: Pick<SourceMap | Mappings, 'findEntry'>, line: number, column: number) => {
+const found = (map: { findEntry(line: number, column: number): object }, line: number, column: number) => {
   const { originalSource, originalLine, originalColumn } = map.findEntry(line, column) as Record<string, unknown>;
   return originalSource == null ? null : [originalSource, originalLine, originalColumn];
 };
@@ -70,7 +70,7 @@ describe('positions in the mappings of a source map', () => {
     fc.assert(
       fc.property(lines, places, (written, asked) => {
         const given = payload(`${encode(written)};`, sources);
-        const [ours, node] = [new Mappings(given), new SourceMap(given)];
+        const [ours, node] = [SourceLines.decode(given), new SourceMap(given)];
         // (A last segment of one number is read past its end by Node 20, hence the semicolon.)
         // What was asked before decides where reading begins again, so the order of questions is part of the case.
         for (const [line, column] of asked) expect(found(ours, line, column)).toEqual(found(node, line, column));
@@ -87,7 +87,7 @@ describe('positions in the mappings of a source map', () => {
       }));
     const given = payload(encode(Array.from({ length: 120 }, (_, n) => line(n))), sources);
     expect(given.mappings.length).toBeGreaterThan(200_000);
-    const [ours, node] = [new Mappings(given), new SourceMap(given)];
+    const [ours, node] = [SourceLines.decode(given), new SourceMap(given)];
     for (const [at, column] of [
       [119, 900],
       [0, 0],
@@ -105,7 +105,7 @@ describe('positions in the mappings of a source map', () => {
     const map = JSON.parse(
       readFileSync(new URL('../../../build/src/event-loop/source-lines.js.map', import.meta.url), 'utf8'),
     ) as SourceMapPayload;
-    const [ours, node] = [new Mappings(map), new SourceMap(map)];
+    const [ours, node] = [SourceLines.decode(map), new SourceMap(map)];
     for (let line = 0; line < 120; line++) {
       for (const column of [0, 5, 17, 40]) expect(found(ours, line, column)).toEqual(found(node, line, column));
     }
@@ -114,8 +114,8 @@ describe('positions in the mappings of a source map', () => {
   it('that no text of anything else holds are nowhere, and nothing throws', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 200 }), fc.nat(5), fc.nat(50), (text, line, column) => {
-        new Mappings(payload(text, [])).findEntry(line, column);
-        expect(found(new Mappings(payload(text, [])), line, column)).toBeNull();
+        SourceLines.decode(payload(text, [])).findEntry(line, column);
+        expect(found(SourceLines.decode(payload(text, [])), line, column)).toBeNull();
       }),
     );
   });

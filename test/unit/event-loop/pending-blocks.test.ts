@@ -22,23 +22,20 @@ const block = (startMs: number, endMs: number): PendingBlock => ({
     startMs,
     endMs,
     cpuRatio: 1,
-    lost: () => ({ starvedMs: 0, runDelayMs: 0 }),
-    polls: 10,
+    readLostMs: () => 0,
   },
 });
 
 describe('blocks between their end and their classification', () => {
   let nowMs = 0;
-  let polls: number | null = 10;
   let judged: PendingBlock[];
   let failures: unknown[];
   let pending: PendingBlocks<PendingBlock>;
   beforeEach(() => {
     vi.useFakeTimers();
-    [nowMs, polls, judged, failures] = [100, 10, [], []];
+    [nowMs, judged, failures] = [100, [], []];
     pending = new PendingBlocks(
       () => nowMs,
-      () => polls,
       (given) => judged.push(given),
       (error) => failures.push(error),
     );
@@ -51,28 +48,16 @@ describe('blocks between their end and their classification', () => {
     }
   };
 
-  it('are judged 30 ms later, when the sampler has polled twice more', async () => {
+  it('are judged 100 ms later: the figures of other threads come late', async () => {
     pending.add(block(0, 100));
-    await pass(60);
+    await pass(50);
+    pending.add(block(120, 150));
+    await pass(45);
     expect(judged).toHaveLength(0);
-    polls = 12;
-    await pass(15);
+    await pass(10);
     expect(judged).toHaveLength(1);
-  });
-
-  it('are judged after 200 ms whatever the sampler does', async () => {
-    pending.add(block(0, 100));
-    await pass(195);
-    expect(judged).toHaveLength(0);
-    await pass(20);
-    expect(judged).toHaveLength(1);
-  });
-
-  it('do not wait for a sampler that does not run', async () => {
-    polls = null;
-    pending.add(block(0, 100));
-    await pass(31);
-    expect(judged).toHaveLength(1);
+    await pass(50);
+    expect(judged).toHaveLength(2);
   });
 
   it('hold back the records that they overlap, and only those', async () => {
@@ -83,9 +68,8 @@ describe('blocks between their end and their classification', () => {
     const victim = request(50);
     expect(pending.hold(victim, release)).toBe(true);
     expect(pending.hold(request(100), release)).toBe(false);
-    await pass(60);
+    await pass(90);
     expect(released).toEqual([]);
-    polls = 12;
     await pass(15);
     expect(released).toEqual([victim]);
   });
@@ -105,16 +89,14 @@ describe('blocks between their end and their classification', () => {
     const fails = (): never => {
       throw new Error('on purpose');
     };
-    polls = null;
     pending = new PendingBlocks(
       () => nowMs,
-      () => polls,
       fails,
       (error) => failures.push(error),
     );
     pending.add(block(0, 100));
     pending.hold(request(50), fails);
-    await pass(31);
+    await pass(102);
     expect(failures).toHaveLength(2);
     await pending.settled();
   });
@@ -125,8 +107,7 @@ describe('blocks between their end and their classification', () => {
     void pending.settled().then(() => (settled = true));
     await pass(20);
     expect(settled).toBe(false);
-    polls = 12;
-    await pass(40);
+    await pass(90);
     expect(settled).toBe(true);
     await pending.settled();
   });

@@ -1,20 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { isApplicationFrame, isCalledBySharedHandle, isIdle, withoutProbe } from '../../../src/event-loop/sample.js';
-import { called, frame, ofSocket, probe, resumed, sample } from '../../fixtures/samples.js';
-
-it('a stack without its probe begins with the code that runs', () => {
-  expect(withoutProbe(called)[0]!.name).toBe('helper');
-  expect(withoutProbe(probe)).toEqual([]);
-  expect(withoutProbe([])).toEqual([]);
-});
+import { isApplicationFrame, isCalledBySharedHandle, isIdle } from '../../../src/event-loop/sample.js';
+import { called, frame, ofSocket, resumed, sample } from '../../fixtures/samples.js';
 
 it.each([
-  [probe, true],
-  [called, false],
+  [[], false, true],
+  [called, false, false],
   // It could not be read.
-  [[], false],
-])('%#: a sample is of an idle loop where nothing is below the probe', (frames, expected) => {
-  expect(isIdle(sample(null, 1, { frames }))).toBe(expected);
+  [[], true, false],
+])('%#: a sample is of an idle loop where it has no frames and is whole', (frames, cut, expected) => {
+  expect(isIdle(sample(null, 1, { frames, cut }))).toBe(expected);
 });
 
 describe('a frame is the application’s', () => {
@@ -37,7 +31,7 @@ describe('a frame is the application’s', () => {
 });
 
 describe('code that a shared handle has called', () => {
-  const below = (...files: string[]) => [...probe, frame('own'), ...files.map((file) => frame('x', file))];
+  const below = (...files: string[]) => [frame('own'), ...files.map((file) => frame('x', file))];
   it.each([
     ['a pool’s socket', ofSocket, true],
     ['a worker’s message', below('node:events', 'node:internal/per_context/messageport'), true],
@@ -48,17 +42,13 @@ describe('code that a shared handle has called', () => {
     ['a timer', below('node:internal/timers'), false],
     ['the HTTP server, on a socket', below('node:_http_server', 'node:internal/stream_base_commons'), false],
     ['a callback that was bound to its request', below('node:async_hooks', 'node:internal/stream_base_commons'), false],
-    [
-      'a synchronous call of Node’s above it',
-      [...probe, frame('spawnSync', 'node:internal/child_process'), frame('own')],
-      false,
-    ],
+    ['a synchronous call of Node’s above it', [frame('spawnSync', 'node:internal/child_process'), frame('own')], false],
     [
       'a socket that waits for it',
-      [...probe, frame('own'), frame('x', 'node:internal/stream_base_commons', { async: true })],
+      [frame('own'), frame('x', 'node:internal/stream_base_commons', { async: true })],
       false,
     ],
   ])('%s', (_what, frames, expected) => {
-    expect(isCalledBySharedHandle(frames)).toBe(expected);
+    expect(isCalledBySharedHandle({ frames })).toBe(expected);
   });
 });

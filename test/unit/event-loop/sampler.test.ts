@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { requestContext, RequestState } from '../../../src/request/request-state.js';
@@ -71,13 +74,21 @@ describe('the sampler', () => {
     });
   });
 
-  it('takes as many as the rate says, however long the loop stands still', () => {
-    // The memory that the thread and the loop share: a profile asks for more, and then for the usual rate again.
-    sampler.rate(100);
-    expect(beat.words[WORD.rate]).toBe(100);
-    sampler.rate(null);
-    expect(beat.words[WORD.rate]).toBe(20);
-    sampler.rate(1e9);
-    expect(beat.words[WORD.rate]).toBe(200);
+  it('looks positions up in the maps, as far as its thread answers; the rest are those of the compiled code', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'perf-sampler-'));
+    const file = join(folder, 'main.js');
+    writeFileSync(file, `own();\n//# sourceMappingURL=main.js.map`);
+    writeFileSync(`${file}.map`, JSON.stringify({ version: 3, sources: ['main.ts'], names: [], mappings: 'AAIA' }));
+    const own = { file, line: 1, column: 1 };
+    const locate = await sampler.locate([own, { ...own, file: 'node:fs' }, { ...own, file: null }]);
+    const compiled = `${file}:1:1`;
+    expect([locate(own), locate({ ...own, file: 'node:fs' })]).toEqual([
+      `${join(folder, 'main.ts')}:5:1`,
+      'node:fs:1:1',
+    ]);
+    expect(locate({ ...own, line: 2 })).toBe(compiled.replace(':1:1', ':2:1'));
+    sampler.stop();
+    expect((await sampler.locate([own]))(own)).toBe(compiled);
+    rmSync(folder, { recursive: true });
   });
 });

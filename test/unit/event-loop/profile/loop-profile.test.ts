@@ -8,7 +8,7 @@ import { frame, route, SimulatedLoop, type Traffic } from '../../../fixtures/sim
 const MINUTE_MS = 60_000;
 
 function sampleOf(loop: SimulatedLoop, state: RequestState | null, given: Partial<Sample> = {}): Sample {
-  return { atMs: loop.nowMs, intervalMs: 50, frames: [frame('work')], state, cut: false, ...given };
+  return { atMs: loop.nowMs, askedMs: loop.nowMs, due: 1, frames: [frame('work')], state, cut: false, ...given };
 }
 
 describe('shares of the loop', () => {
@@ -34,7 +34,7 @@ describe('shares of the loop', () => {
   it('are of all time, also of that without samples', () => {
     const loop = new SimulatedLoop(randomOf(1));
     const orders = route('/orders');
-    for (let i = 0; i < 20; i++) loop.profile.add(sampleOf(loop, loop.request(orders)));
+    for (let i = 0; i < 20; i++) loop.profile.add(sampleOf(loop, loop.request(orders)), 50);
     loop.nowMs = MINUTE_MS;
     expect(loop.profile.shareOfLoop([orders])).toBeCloseTo(1 / 60, 6);
   });
@@ -42,9 +42,9 @@ describe('shares of the loop', () => {
   it('forget what was more than 10 minutes ago', () => {
     const loop = new SimulatedLoop(randomOf(1));
     const [old, fresh] = [route('/old'), route('/fresh')];
-    for (let i = 0; i < 30; i++) loop.profile.add(sampleOf(loop, loop.request(old)));
+    for (let i = 0; i < 30; i++) loop.profile.add(sampleOf(loop, loop.request(old)), 50);
     loop.nowMs = HALF_MS + MINUTE_MS;
-    loop.profile.add(sampleOf(loop, loop.request(fresh)));
+    loop.profile.add(sampleOf(loop, loop.request(fresh)), 50);
     expect(loop.profile.ownCpuMs([old])).not.toBeNull();
     loop.nowMs = 2 * HALF_MS + 2 * MINUTE_MS;
     expect(loop.profile.shareOfLoop([old])).toBe(0);
@@ -77,7 +77,7 @@ describe('own CPU', () => {
     for (let i = 0; i < 20; i++) {
       const part = loop.request(resolver);
       part.within = loop.request(graphql);
-      loop.profile.add(sampleOf(loop, part));
+      loop.profile.add(sampleOf(loop, part), 50);
     }
     expect(loop.profile.ownCpuMs([graphql])).toMatchObject({ mean: 50, samples: 20 });
     expect(loop.profile.ownCpuMs([resolver])).toBeNull();
@@ -86,7 +86,7 @@ describe('own CPU', () => {
   it('adds up routes that share a row', () => {
     const loop = new SimulatedLoop(randomOf(1));
     const [v1, v2] = [route('/orders'), route('/orders')];
-    for (let i = 0; i < 10; i++) for (const each of [v1, v2]) loop.profile.add(sampleOf(loop, loop.request(each)));
+    for (let i = 0; i < 10; i++) for (const each of [v1, v2]) loop.profile.add(sampleOf(loop, loop.request(each)), 50);
     expect(loop.profile.ownCpuMs([v1])).toBeNull();
     expect(loop.profile.ownCpuMs([v1, v2])).toMatchObject({ mean: 50, samples: 20 });
   });
@@ -97,7 +97,7 @@ describe('a sample', () => {
     const loop = new SimulatedLoop(randomOf(1));
     const orders = route('/orders');
     const state = loop.request(null);
-    loop.profile.add(sampleOf(loop, state));
+    loop.profile.add(sampleOf(loop, state), 50);
     expect(loop.profile.recent()[0]!.samples).toBe(0);
     state.route = orders;
     expect(loop.profile.recent()[0]!.routes.get(orders)).toMatchObject({ samples: 1, ms: 50 });
@@ -106,16 +106,16 @@ describe('a sample', () => {
   it('counts as background when no route is known for long, in no context, and in that of another application', () => {
     const loop = new SimulatedLoop(randomOf(1));
     const others = new SimulatedLoop(randomOf(1));
-    loop.profile.add(sampleOf(loop, loop.request(null)));
-    loop.profile.add(sampleOf(loop, null));
-    loop.profile.add(sampleOf(loop, others.request(route('/theirs'))));
+    loop.profile.add(sampleOf(loop, loop.request(null)), 50);
+    loop.profile.add(sampleOf(loop, null), 50);
+    loop.profile.add(sampleOf(loop, others.request(route('/theirs'))), 50);
     loop.nowMs = MINUTE_MS;
     expect([...loop.profile.recent()[0]!.routes]).toEqual([[null, expect.objectContaining({ samples: 3 })]]);
   });
 
   it('without frames is idle, whatever the context store holds', () => {
     const loop = new SimulatedLoop(randomOf(1));
-    loop.profile.add(sampleOf(loop, loop.request(route('/orders')), { frames: [] }));
+    loop.profile.add(sampleOf(loop, loop.request(route('/orders')), { frames: [] }), 50);
     expect(loop.profile.recent()[0]).toMatchObject({ samples: 1, idle: 1 });
     expect(loop.profile.recent()[0]!.routes.size).toBe(0);
   });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CpuProfile } from '../../../../src/event-loop/profile/cpu-profile.js';
-import { LoopProfiler, type FrameLocator } from '../../../../src/event-loop/profile/profiler.js';
+import { LoopProfiler } from '../../../../src/event-loop/profile/profiler.js';
+import type { Locate, Position } from '../../../../src/event-loop/source-lines.js';
 import type { Frame } from '../../../../src/event-loop/sample.js';
 import { randomOf } from '../../../fixtures/random.js';
 import { frame, route, SimulatedLoop } from '../../../fixtures/simulated-loop.js';
@@ -12,19 +13,21 @@ const handler = frame('findOne', { typeName: 'UsersController', line: 40, functi
 const render = frame('render', { file: '/app/dist/orders.js', line: 7, functionLine: 5 });
 const json = frame('stringify', { typeName: 'JSON', file: null, line: 0, functionLine: 0 });
 
-const compiled: FrameLocator['compiled'] = ({ file, line, column }) =>
-  file === null ? null : `${file}:${line}:${column}`;
-const unmapped: FrameLocator = { locate: async () => null, compiled };
+const compiled: Locate = ({ file, line, column }) => (file === null ? null : `${file}:${line}:${column}`);
 
-function harness(lines: FrameLocator = unmapped) {
+function harness(locate: (positions: readonly Position[]) => Promise<Locate> = async () => compiled) {
   const loop = new SimulatedLoop(randomOf(1));
-  const rates: number[] = [];
-  const rate = { ask: (perSecond: number) => (rates.push(perSecond), () => void rates.push(0)) };
-  const profiler = new LoopProfiler(loop.profile, rate, lines, () => loop.nowMs);
+  const rates: (number | null)[] = [];
+  const profiler = new LoopProfiler(
+    loop.profile,
+    (rate) => rates.push(rate),
+    locate,
+    () => loop.nowMs,
+  );
   const sample = (of: typeof users | null, frames: readonly Frame[], intervalMs = 50): void => {
     loop.nowMs += 50;
     const state = of === null ? null : loop.request(of);
-    loop.profile.add({ atMs: loop.nowMs, intervalMs, frames, state, cut: false });
+    loop.profile.add({ atMs: loop.nowMs, askedMs: loop.nowMs, due: 1, frames, state, cut: false }, intervalMs);
   };
   return { loop, rates, profiler, sample, all: { route: null, seconds: null } };
 }
@@ -113,25 +116,17 @@ describe('a profile of what was sampled', () => {
     expect(lines).toEqual([11, 11]);
   });
 
-  it('has the places in the sources, in chunks, as far as the watchdog answers', async () => {
-    const asked: number[] = [];
-    const lines: FrameLocator = {
-      locate: async (positions) => {
-        asked.push(positions.length);
-        return asked.length > 2 ? null : positions.map(({ line }) => `src/users.ts:${line + 1_000}:3`);
-      },
-      compiled,
-    };
-    const { profiler, sample, all } = harness(lines);
-    for (let i = 1; i <= 120; i++) sample(users, [frame(`f${i}`, { functionLine: i, line: i })]);
-    sample(users, [frame('emit', { file: 'node:events', line: 5 })]);
+  it('has the places in the sources', async () => {
+    const asked: (number | null)[] = [];
+    const { profiler, sample, all } = harness(async (positions) => {
+      asked.push(...positions.map(({ line }) => line));
+      return ({ line }) => `src/users.ts:${line + 1_000}:3`;
+    });
+    for (let i = 1; i <= 20; i++) sample(users, [frame(`f${i}`, { functionLine: i, line: i })]);
     const { nodes } = (await profiler.profile(all)).toCpuProfile() as CpuProfile;
-    expect(asked).toEqual([50, 50, 20]);
-    const urls = nodes.map(({ callFrame }) => callFrame.url);
-    expect(urls.filter((url) => url === 'src/users.ts')).toHaveLength(100);
-    expect(urls.filter((url) => url === '/app/dist/main.js')).toHaveLength(20);
-    expect(urls.filter((url) => url === 'node:events')).toHaveLength(1);
+    expect(asked).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
     expect(nodes.find(({ callFrame }) => callFrame.functionName === 'f3')!.callFrame).toMatchObject({
+      url: 'src/users.ts',
       lineNumber: 1_002,
       columnNumber: 2,
     });
@@ -151,7 +146,7 @@ describe('a profile of the next seconds', () => {
     loop.nowMs += 1_000;
     await vi.advanceTimersByTimeAsync(2_000);
     const profile = await made;
-    expect(rates).toEqual([100, 0]);
+    expect(rates).toEqual([100, null]);
     expect(profile.routes).toEqual([{ route: 'GET /users/:id', samples: 20, share: 0.1 }]);
     expect(profile.samples).toBe(20);
     // The samples count in what is kept as well, for the time that each represents.
@@ -168,7 +163,18 @@ describe('a profile of the next seconds', () => {
     sample(users, [find, handler]);
     profiler.close();
     expect((await made).samples).toBe(1);
-    expect(rates).toEqual([100, 0]);
+    expect(rates).toEqual([100, null]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('ends beside another one, which keeps its rate', async () => {
+    const { profiler, rates } = harness();
+    const made = [2, 4].map((seconds) => profiler.profile({ route: null, seconds }));
+    await vi.advanceTimersByTimeAsync(2_000);
+    await made[0];
+    expect(rates).not.toContain(null);
+    await vi.advanceTimersByTimeAsync(2_000);
+    await made[1];
+    expect(rates.at(-1)).toBeNull();
   });
 });
