@@ -19,8 +19,10 @@ export const WORD = {
   connected: 8,
   /** 1 while a debugger can attach to the process. Written by the loop. */
   debugged: 9,
+  /** 1 once the thread watches. */
+  started: 10,
 } as const;
-export const WORDS = 10;
+export const WORDS = 11;
 
 /** Values of {@link WORD.mode}. */
 export const MODE = { parked: 0, awake: 1, stopped: 2 } as const;

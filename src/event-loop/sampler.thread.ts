@@ -90,6 +90,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   let isHot = false;
   let isWorking = false;
 
+  Atomics.store(words, WORD.started, 1);
   watch();
 
   /** Monotonic milliseconds of the main thread. */
@@ -210,10 +211,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     if (isWorking && !wasWorking) beginSchedule(now);
     const isStale = isHot || staleMs >= (isAwake ? 0 : timing.idleTickMs) + timing.suspectMs;
     const isDue = isWorking && countDue(now);
-    if (!isDue && !(isStale && now >= nextSampleMs)) {
-      if (isStale) reportHang(now);
-      return false;
-    }
+    if (!isDue && !(isStale && now >= nextSampleMs)) return false;
     nextSampleMs = now + Math.max(timing.blockedSampleMs, staleMs * thinning) * (0.85 + Math.random() * 0.3);
     ask(seq, isStale && (witness !== null || staleMs > hangMs / 2));
     return true;
@@ -253,6 +251,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       if (description !== null && seq === watchedSeq) seen = description;
       if (seen !== null && seen === answer && !seen.idle) tellWitness(seen, seq);
       if (answer === true || description?.idle === true) idleMs = nowMs();
+      if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
       // Not in the turn of the disconnect: ending a thread there has aborted processes.
       setImmediate(watch);
     };

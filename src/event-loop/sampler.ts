@@ -36,6 +36,10 @@ export class Sampler {
     this.setRate(SAMPLES_PER_SECOND);
   }
 
+  get running(): boolean {
+    return this.worker.running;
+  }
+
   start(): void {
     // Nobody takes regular samples: those of blocks remain.
     if (this.onSample === null) this.setRate(0);

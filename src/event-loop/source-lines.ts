@@ -101,7 +101,7 @@ export class SourceLines {
   locate({ file: fileOrUrl, line, column }: Position): string | null {
     if (fileOrUrl === null) return null;
     const file = this.toPath(fileOrUrl);
-    const entry = this.findMap(file, fileOrUrl)?.findEntry(line - 1, column - 1) as Partial<Origin> | undefined;
+    const entry: Partial<Origin> | undefined = this.findMap(file, fileOrUrl)?.findEntry(line - 1, column - 1);
     // A source may be null in a map.
     if (typeof entry?.originalSource !== 'string') return `${this.shorten(file)}:${line}:${column}`;
     const source = this.shorten(this.resolveSource(file, entry.originalSource));

@@ -112,7 +112,7 @@ describe('the event loop', () => {
     const compiledSpin = runInThisContext(`(${spin.toString()})`, { filename: '/srv/dist/render.js' }) as typeof spin;
     // As long as it takes to read the map of a bundle on a busy machine.
     const restore = inThread(
-      'positions.map(locationOf)',
+      'positions.map(locate)',
       "positions.map((_, i) => (i > 0 || Atomics.wait(sleeper, 0, 0, 500), 'src/render.ts:4:2'))",
     );
     begin();
