@@ -36,7 +36,7 @@ beforeAll(async () => {
   mysqld.listen(0, '127.0.0.1');
   await once(mysqld._server, 'listening');
   const { port } = mysqld._server.address() as AddressInfo;
-  const connection = { host: '127.0.0.1', port, user: 'root', database: 'shop' };
+  const connection = { host: '127.0.0.1', port, user: 'root', database: 'shop', connectTimeout: 0 };
   knex = clients.knex({ client: 'mysql2', connection });
   // It asks for the server's version first.
   await knex('orders');

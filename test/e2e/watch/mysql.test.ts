@@ -20,11 +20,13 @@ beforeAll(async () => {
   mysqld.listen(0, '127.0.0.1');
   await once(mysqld._server, 'listening');
   const { port } = mysqld._server.address() as AddressInfo;
-  connection = { host: '127.0.0.1', port, user: 'root', database: 'shop' };
+  // A busy machine may take its time.
+  connection = { host: '127.0.0.1', port, user: 'root', database: 'shop', connectTimeout: 0 };
   target = `mysql 127.0.0.1:${port}/shop`;
   pool = clients.mysql2.createPool({ ...connection, connectionLimit: 1 });
   watchedPool = clients.mysql2.createPool({ ...connection, connectionLimit: 2 });
   client = clients.mysql2.createConnection(connection);
+  await once(client, 'connect');
 });
 afterAll(async () => {
   for (const one of [pool, watchedPool]) await one.promise().end();

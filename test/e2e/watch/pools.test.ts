@@ -22,7 +22,7 @@ beforeAll(async () => {
   mysqld.listen(0, '127.0.0.1');
   await once(mysqld._server, 'listening');
   const { port } = mysqld._server.address() as AddressInfo;
-  const connection = { host: '127.0.0.1', port, user: 'root', database: 'shop' };
+  const connection = { host: '127.0.0.1', port, user: 'root', database: 'shop', connectTimeout: 0 };
   pool = clients.mysql2.createPool({ ...connection, connectionLimit: 10 });
   knex = clients.knex({ client: 'mysql2', connection, pool: { min: 0, max: 10 } });
 });
