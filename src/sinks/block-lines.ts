@@ -3,7 +3,7 @@ import type { BlockRecord } from '../core/record.js';
 import { counted, nameOf, sizeOf } from './names.js';
 import { timesMore, type Repeated } from './repeats.js';
 
-/** A block as a person wants to read it; the curl line stands below. */
+/** The line of a block, and the curl line below it. */
 export function blockLines(block: BlockRecord): string[] {
   const { curl, delayed, note } = block;
   const waited = delayed.length === 0 ? '' : `; ${counted(delayed.length, 'request')} waited`;
@@ -11,24 +11,23 @@ export function blockLines(block: BlockRecord): string[] {
   return curl === null ? [text] : [text, curl];
 }
 
-/**
- * Blocks of one kind have their route, cause and line in common, or the dependency whose functions ran; one that is proven is told
- * even after suspicions.
- */
+/** Blocks of one kind share route, cause and line, or the dependency that ran. A proven one is another kind than a suspected one. */
 export function kindOfBlock({ request, suspect, cause, location, stack }: BlockRecord): string {
   const { method, route } = request ?? suspect ?? {};
   const place = lineOnly(location) ?? dependencyOf(innermostCall(stack) ?? '');
   return `${cause} ${request === null ? 'suspected' : 'proven'} ${method} ${route} ${place}`;
 }
 
-/** One line for what blocked again. */
+/** One line for the repetitions of a block. */
 export function repeatedText({ first, count, totalMs }: Repeated<BlockRecord>): string {
-  const all = `${totalMs.toFixed(0)} ms in all`;
-  if (first === null) return `The event loop was blocked ${timesMore(count)} in other places, ${all}`;
-  return `${whatCameAgain(first)} ${timesMore(count)}, ${all}${CAUSES[first.cause]}${placeOf(first)}`;
+  const times = `${timesMore(count)} (${totalMs.toFixed(0)} ms in total)`;
+  if (first === null) return `The event loop was blocked ${times} in other places`;
+  if (first.cause === 'not-scheduled') return `The process was not scheduled ${times}`;
+  if (first.cause === 'pile-up') return `The event loop was delayed ${times} by many short tasks in a row`;
+  return `${subject(first)} blocked the event loop ${times}${CAUSES[first.cause] ?? ''}${placeOf(first)}`;
 }
 
-/** The same for JSON loggers. */
+/** Its fields for JSON loggers. */
 export function repeatedFields({ first, count, totalMs, maxMs }: Repeated<BlockRecord>): object {
   const { method, route, handler } = first?.request ?? first?.suspect ?? {};
   const { cause, location } = first ?? {};
@@ -37,39 +36,28 @@ export function repeatedFields({ first, count, totalMs, maxMs }: Repeated<BlockR
   return { event: 'event_loop_blocks_repeated', count, totalMs, maxMs, ...of };
 }
 
-const CAUSES: Readonly<Record<BlockRecord['cause'], string>> = {
-  javascript: '',
-  unknown: '',
-  'sync-io': ', waiting',
-  gc: ', collecting garbage',
-  'not-scheduled': ', not scheduled by the operating system',
-  'pile-up': ', by many short pieces of work',
+const CAUSES: Readonly<Partial<Record<BlockRecord['cause'], string>>> = {
+  'sync-io': ' in synchronous I/O',
+  gc: ' in garbage collection',
 };
 
 function whatHappened(block: BlockRecord): string {
   const duration = `${block.durationMs.toFixed(0)} ms`;
   switch (block.cause) {
     case 'not-scheduled':
-      return `The event loop stood still for ${duration}: the operating system did not let the process run`;
+      return `The process was not scheduled for ${duration} (CPU throttling or a busy host)`;
     case 'gc':
       return `Garbage collection${during(block)} blocked the event loop for ${duration} (${block.gcMs.toFixed(0)} ms collecting)`;
     case 'pile-up':
-      return `The event loop was late by ${duration}: many short pieces of work ran one after another`;
+      return `The event loop was delayed ${duration} by many short tasks in a row`;
     default:
-      return `${whoOf(block)} blocked the event loop for ${duration}${block.cause === 'sync-io' ? ' waiting' : ''}`;
+      return `${subject(block)} blocked the event loop for ${duration}${CAUSES[block.cause] ?? ''}`;
   }
 }
 
-/** Where nothing blocked the loop, nothing is said to have. */
-function whatCameAgain(block: BlockRecord): string {
-  if (block.cause === 'not-scheduled') return 'The event loop stood still';
-  if (block.cause === 'pile-up') return 'The event loop was late';
-  return `${whoOf(block)} blocked the event loop`;
-}
-
-function whoOf({ request, suspect }: BlockRecord): string {
+function subject({ request, suspect }: BlockRecord): string {
   if (request !== null) return nameOf(request);
-  return suspect === null ? 'Something' : `Probably ${nameOf(suspect)}`;
+  return suspect === null ? 'Code of no known request' : `Probably ${nameOf(suspect)}`;
 }
 
 function during({ request, suspect }: BlockRecord): string {
@@ -77,7 +65,7 @@ function during({ request, suspect }: BlockRecord): string {
   return suspect === null ? '' : `, probably during ${nameOf(suspect)},`;
 }
 
-/** The line of the application's code; else the innermost call that says something, which is somebody else's. */
+/** The line of the application's code, else the innermost call of a dependency or of Node. */
 function placeOf({ location, stack }: BlockRecord): string {
   if (location === null) {
     const call = innermostCall(stack);

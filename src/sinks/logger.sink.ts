@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { MAX_TIMER_MS } from '../core/clock.js';
-import { number, object, oneOf, type Resolved } from '../core/option.js';
+import { boolean, number, object, oneOf, type Resolved } from '../core/option.js';
 import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../core/record.js';
 import { printable, printableData } from '../core/printable.js';
 import { RunningApplications } from '../core/running-applications.js';
@@ -22,21 +22,26 @@ export interface LoggerSinkOptions {
    */
   format?: 'auto' | LogFormat;
   /**
-   * How often the routes that took most time are named, and what came again is counted, milliseconds.
+   * Between two summaries of the routes and of repeated blocks and slow requests, milliseconds.
    * @default 60000
    */
   summaryMs?: number;
+  /**
+   * Puts the user's id (`unit`) on the lines and objects of slow requests. It is personal data: logs are kept, and read by many.
+   * @default false
+   */
+  unit?: boolean;
 }
 
 const shape = object({
   format: oneOf(['auto', 'text', 'object'], { default: 'auto' }),
   summaryMs: number({ default: 60_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+  unit: boolean({ default: false }),
 });
 
 /**
- * Writes through Nest's `Logger`, so that nestjs-pino and JSON loggers work: the first block of a place and the first slow
- * request of a route as warnings at once, and every minute those that came again as a number, and one summary when there was
- * traffic.
+ * Writes through Nest's `Logger`, so that nestjs-pino and JSON loggers work: the first block of a place and the first slow request of
+ * a route are warnings at once; every minute there is one line for those that were repeated, and one summary of the traffic.
  * @throws PERF_ERR_OPTION
  */
 export const loggerSink = (given: LoggerSinkOptions = {}): PerfSink =>
@@ -48,7 +53,7 @@ class LoggerSink implements PerfSink {
   private readonly logger = new Logger('Perf');
   private readonly blocks = new Repeats(kindOfBlock);
   private readonly slow = new Repeats(kindOfSlow);
-  /** Asked for once a logger, since that looks for a package. */
+  /** Detected once for each logger, because that looks for a package. */
   private detected: { readonly logger: unknown; readonly format: LogFormat } | null = null;
   private readonly running = new RunningApplications<{
     readonly summaries: Summaries;
@@ -61,7 +66,7 @@ class LoggerSink implements PerfSink {
     const { summaryMs } = this.options;
     const summaries = new Summaries(summaryMs);
     const timer = setInterval(() => {
-      this.tellRepeated();
+      this.logRepeated();
       const summary = summaries.next(host);
       if (summary !== null) this.write('log', [summaryText(summary)], summary);
     }, summaryMs).unref();
@@ -70,51 +75,50 @@ class LoggerSink implements PerfSink {
 
   publish(records: readonly PerfRecord[]): void {
     for (const record of records) {
-      if (record.kind === 'block') this.tellBlock(record);
-      else if (record.kind === 'request' && record.slow === true) this.tellSlow(record);
-      else if (record.kind === 'verdict') this.tellVerdict(record);
+      if (record.kind === 'block') this.logBlock(record);
+      else if (record.kind === 'request' && record.slow === true) this.logSlow(record);
+      else if (record.kind === 'verdict') this.logVerdict(record);
     }
   }
 
   async close(host?: PerfSinkHost): Promise<void> {
     clearInterval(this.running.take(host)?.timer);
-    this.tellRepeated();
+    this.logRepeated();
   }
 
-  private tellBlock(record: BlockRecord): void {
+  private logBlock(record: BlockRecord): void {
     for (const { summaries } of this.running.values) summaries.blocked(record.durationMs);
     if (this.blocks.isNew(record)) this.write('warn', blockLines(record), { event: 'event_loop_block', ...record });
   }
 
-  private tellSlow(record: RequestRecord): void {
-    if (this.slow.isNew(record)) this.write('warn', [slowText(record)], slowFields(record));
+  private logSlow(record: RequestRecord): void {
+    if (!this.slow.isNew(record)) return;
+    const { unit } = this.options;
+    this.write('warn', [slowText(record, unit)], slowFields(record, unit));
   }
 
-  private tellVerdict({ verdict }: VerdictRecord): void {
+  private logVerdict({ verdict }: VerdictRecord): void {
     const isWarning = verdict.kind === 'worse' && verdict.state === 'active';
     this.write(isWarning ? 'warn' : 'log', [verdict.text], { event: 'verdict', ...verdict });
   }
 
-  private tellRepeated(): void {
+  private logRepeated(): void {
     for (const repeated of this.blocks.take()) this.write('warn', [repeatedText(repeated)], repeatedFields(repeated));
     const slow = this.slow.take();
     if (slow.length > 0) this.write('warn', [slowAgainText(slow)], slowAgainFields(slow));
   }
 
-  /**
-   * Texts hold what clients and other pods have chosen: ids of users, releases, routes. Never throws: in a timer, what an
-   * application's logger throws would end the process.
-   */
+  /** Never throws: an error of the application's logger in a timer would end the process. Texts hold what clients have chosen. */
   private write(level: 'log' | 'warn', lines: readonly string[], fields: object): void {
     const text = lines.map((line) => printable(line, MAX_LINE)).join('\n  ');
     try {
       this.logger[level](this.format() === 'text' ? text : new LogObject(text, printableData(fields) as object));
     } catch {
-      // There is nobody else to tell.
+      // The logger itself has failed: there is no other place for this line.
     }
   }
 
-  /** Looked at for each line: the application may set its logger after the sink was made. */
+  /** Read for each line: the application may set its logger after the sink was made. */
   private format(): LogFormat {
     if (this.options.format !== 'auto') return this.options.format;
     const logger: unknown = this.logger.localInstance;

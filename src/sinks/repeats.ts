@@ -1,25 +1,25 @@
 import { entryOf } from '../core/entry-of.js';
 
-/** Things of one kind that came again. */
+/** Repetitions of one kind since its first was logged. */
 export interface Repeated<T> {
-  /** The one that was told; null where too many kinds came for each to be told. */
+  /** The one that was logged; null for the kinds beyond the maximum, which are counted together. */
   readonly first: T | null;
   count: number;
   totalMs: number;
   maxMs: number;
 }
 
-/** Tells the first of each kind and counts the rest. */
+/** Finds the first of each kind and counts the others. */
 export class Repeats<T extends { readonly durationMs: number }> {
   private readonly seen = new Map<string, Repeated<T>>();
 
   constructor(
     private readonly kindOf: (item: T) => string,
-    /** So many kinds are told; those beyond are counted together. */
+    /** Kinds beyond this number are counted together. */
     private readonly maxKinds = 20,
   ) {}
 
-  /** Whether this one is the first of its kind since {@link take}, and to be told. */
+  /** Whether this one is the first of its kind since {@link take}, and to be logged. */
   isNew(item: T): boolean {
     const kind = this.kindOf(item);
     if (this.seen.size < this.maxKinds && !this.seen.has(kind)) {
@@ -34,7 +34,7 @@ export class Repeats<T extends { readonly durationMs: number }> {
     return false;
   }
 
-  /** What came again, and forgets everything. */
+  /** Returns the repetitions and begins anew. */
   take(): Repeated<T>[] {
     const repeated = [...this.seen.values()].filter(({ count }) => count > 0);
     this.seen.clear();
@@ -42,5 +42,5 @@ export class Repeats<T extends { readonly durationMs: number }> {
   }
 }
 
-/** `once more`, `5 times more`. */
-export const timesMore = (count: number): string => (count === 1 ? 'once more' : `${count} times more`);
+/** `once more`, `5 more times`. */
+export const timesMore = (count: number): string => (count === 1 ? 'once more' : `${count} more times`);

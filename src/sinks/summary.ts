@@ -6,12 +6,12 @@ import { RouteWaits } from './route-waits.js';
 import { quantileMs, RouteWindows } from './window.js';
 
 const SHOWN_ROUTES = 3;
-/** Percentiles of fewer requests are chance: the line has their mean. */
+/** Below this number of requests the line has their mean, because percentiles are chance. */
 const MIN_COUNT = 10;
 /** The rows of a resolver's HTTP request count it already. */
 const GRAPHQL = 'GRAPHQL';
 
-/** Sums up window after window. */
+/** Sums up one window after another. */
 export class Summaries {
   private readonly windows = new RouteWindows();
   private readonly waits = new RouteWaits();
@@ -27,7 +27,7 @@ export class Summaries {
     this.blockedMs += durationMs;
   }
 
-  /** What has happened since the last one, `eventLoop` and `resources` of the last seconds of it; null when no request ended. */
+  /** The window since the last call, with `eventLoop` and `resources` of its last seconds; null when no request ended. */
   next(host: PerfSinkHost) {
     const { routes, eventLoop, resources, defer } = host.snapshot();
     this.waits.next(routes);
@@ -51,7 +51,7 @@ export class Summaries {
       blockedMs,
       /** Deferred tasks that failed or were dropped. */
       deferredLost,
-      /** Those that took most time. */
+      /** The routes with most time in total. */
       routes: longest.map((window) => ({
         method: window.method,
         route: window.route,
@@ -71,15 +71,15 @@ export class Summaries {
 
 type Summary = NonNullable<ReturnType<Summaries['next']>>;
 
-/** One line for people. */
+/** The line of a summary. */
 export function summaryText(summary: Summary): string {
   const { windowMs, requests, errors, aborted, blocks, blockedMs, deferredLost, routes, eventLoop, resources } =
     summary;
-  const what = [
-    `${counted(requests, 'request')} in the last ${windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`}`,
+  const counts = [
+    counted(requests, 'request'),
     errors === 0 ? '' : counted(errors, 'error'),
     aborted === 0 ? '' : `${aborted} aborted`,
-    blocks === 0 ? '' : `${counted(blocks, 'block')} of ${blockedMs.toFixed(0)} ms in all`,
+    blocks === 0 ? '' : `${counted(blocks, 'event-loop block')} (${blockedMs.toFixed(0)} ms)`,
     deferredLost === 0 ? '' : `${counted(deferredLost, 'deferred task')} failed or dropped`,
   ];
   const shown = routes.map(
@@ -89,16 +89,14 @@ export function summaryText(summary: Summary): string {
       (waits === null ? '' : `, ${percent(waits.share)} waiting for ${waits.target}`) +
       (failed === 0 ? '' : `, ${counted(failed, 'error')}`),
   );
-  const now = joined('; ', [
+  const loop =
     eventLoop === null
       ? ''
-      : `event loop ${percent(eventLoop.utilization)} busy, p99 delay ${eventLoop.delayMs.p99.toFixed(0)} ms`,
-    resources === null ? '' : describeResources(resources),
-  ]);
+      : `Event loop ${percent(eventLoop.utilization)} busy, p99 delay ${eventLoop.delayMs.p99.toFixed(0)} ms`;
   return joined('. ', [
-    joined(', ', what),
-    shown.length === 0 ? '' : `Most time: ${shown.join('; ')}`,
-    now === '' ? '' : `Now: ${now}`,
+    `Last ${windowMs / 1_000} s: ${joined(', ', counts)}`,
+    shown.length === 0 ? '' : `Top routes by total time: ${shown.join('; ')}`,
+    joined('; ', [loop, resources === null ? '' : describeResources(resources)]),
   ]);
 }
 

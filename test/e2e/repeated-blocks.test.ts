@@ -39,7 +39,7 @@ describe.each(adapters)('the log on %s', (adapter) => {
     const expected = [...counts.values()].filter((count) => count > 1).map((count) => count - 1);
     expect(expected.length, 'a machine that lets no block be traced').toBeGreaterThan(0);
     const again = lines.flatMap((line) => {
-      const times = /(once more|(\d+) times more), \d+ ms in all/.exec(line);
+      const times = /(once more|(\d+) more times) \(\d+ ms in total\)/.exec(line);
       return times === null ? [] : [Number(times[2] ?? 1)];
     });
     const ascending = (a: number, b: number): number => a - b;

@@ -10,7 +10,6 @@ import type { BlockTotal } from './block-totals.js';
 import { isHttp } from './durations.js';
 import { counter, gauge, metricOf, upDownCounter } from './metric.js';
 import type { Measured, Point, Reading, Row } from './metric.js';
-import { OVERFLOW } from './series-cap.js';
 
 type Counts = Readonly<Record<string, number>>;
 type Line = readonly [value: number, ...attributes: string[]];
@@ -53,7 +52,7 @@ const by = (attribute: string, of: (snapshot: PerfSnapshot) => Counts | null): R
 const httpRoutes = ({ routes }: PerfSnapshot): RouteSnapshot[] => routes.filter(({ method }) => isHttp(method));
 
 /** Requests without a route share one row, of whatever methods: a series must not change its name when another one comes. */
-const methodOf = ({ method, route }: RouteSnapshot): string => (route === '' ? OVERFLOW : method);
+const methodOf = ({ method, route }: RouteSnapshot): string => (route === '' ? '_OTHER' : method);
 
 /** A figure of all routes by method: methods are few, routes may be many. */
 const byMethod = (of: (route: RouteSnapshot) => number): Reading =>

@@ -1,5 +1,5 @@
 import { entryOf } from '../../core/entry-of.js';
-import { classStatus, StatusCap } from '../../core/status-cap.js';
+import { classStatus } from '../../core/status-cap.js';
 import { OVERFLOW, type SeriesCap } from './series-cap.js';
 
 /** Identifies a series, of a record as of a histogram. */
@@ -7,8 +7,8 @@ export interface Measurement {
   method: string;
   route: string;
   handler: string | null;
-  /** Null for the time to the first byte, which is counted by route alone. */
-  status: number | null;
+  /** A code, or a class in the words of the sink; null for the time to the first byte, which is counted by route alone. */
+  status: number | string | null;
 }
 
 export type Attributes = Readonly<Record<string, string | number>>;
@@ -24,7 +24,7 @@ export interface Duration {
   attributesOf(of: Measurement, subject: string): Attributes;
 }
 
-const REQUEST: Duration = {
+export const REQUEST: Duration = {
   name: 'http.server.request.duration',
   help: 'Duration of completed HTTP requests, to the end of the response.',
   prometheus: 'http_server_request_duration_seconds',
@@ -70,46 +70,79 @@ export interface Series<L> {
   readonly labels: L;
 }
 
-/** A series is 17 lines of a scrape. Beyond this many, new ones have the class of their status; beyond twice as many, no route. */
-const MAX_SERIES = 5_000;
-/** Shared by all routes. */
-const MAX_UNREGISTERED_STATUSES = 20;
+/** Series of one duration, each 17 lines of a scrape. Beyond them a new one has the class of its status and no route. */
+export const MAX_SERIES = 1_000;
+/** A route with more statuses, such as a proxy's, is counted by class from then on. */
+const MAX_CODES = 8;
+
+export interface SeriesRules<L> {
+  labelsOf(attributes: Attributes): L;
+  /** The name of a status's class. */
+  classOf?(status: number): number | string;
+  /** Every status is counted by class. */
+  byClass?: boolean;
+  maxSeries?: number;
+}
 
 /** The series of all durations, the same object for equal measurements each time. */
 export class SeriesIndex<L> {
-  /** A series goes on counting what it has counted once: no counter may go back. */
   private readonly chosen = new Map<string, Series<L>>();
-  private readonly made = new Map<string, Series<L>>();
-  private readonly statuses = new StatusCap(MAX_UNREGISTERED_STATUSES);
+  private readonly made = new Map<Duration, Map<string, Series<L>>>();
+  /** The statuses of a method and subject; null: by class. */
+  private readonly codes = new Map<string, Set<number> | null>();
 
   constructor(
     private readonly cap: SeriesCap,
-    private readonly labelsOf: (attributes: Attributes) => L,
-    private readonly maxSeries = MAX_SERIES,
+    private readonly rules: SeriesRules<L>,
   ) {}
 
+  /** A measurement stays in its series, unless its route begins to be counted by class. */
   of(measurement: Measurement): Series<L> {
     const { method, status } = measurement;
     const duration = status === null ? FIRST_BYTE : isHttp(method) ? REQUEST : HANDLER;
     const subject = this.cap.admit(duration.subjectOf(measurement));
-    const wanted = status === null ? measurement : { ...measurement, status: this.statuses.admit(status) };
-    return entryOf(this.chosen, keyOf(wanted, subject), () => this.choose(duration, wanted, subject));
+    const wanted =
+      typeof status === 'number'
+        ? { ...measurement, status: this.statusOf(duration, method, subject, status) }
+        : measurement;
+    return entryOf(this.chosen, keyOf(wanted, subject), () => this.choose(duration, wanted, subject, status));
   }
 
-  private choose(duration: Duration, wanted: Measurement, subject: string): Series<L> {
-    const { size } = this.made;
-    if (size < this.maxSeries) return this.make(duration, wanted, subject);
-    const { status } = wanted;
-    const coarse = status === null ? wanted : { ...wanted, status: classStatus(status) };
-    return this.make(duration, coarse, size < 2 * this.maxSeries ? subject : OVERFLOW);
+  private statusOf(duration: Duration, method: string, subject: string, status: number): number | string {
+    const { byClass = false } = this.rules;
+    const key = `${method} ${subject}`;
+    const codes = entryOf(this.codes, key, () => (byClass ? null : new Set()));
+    if (codes === null) return this.classOf(status);
+    codes.add(status);
+    if (codes.size <= MAX_CODES) return status;
+    this.codes.set(key, null);
+    for (const code of codes) {
+      const old = keyOf({ method, status: code }, subject);
+      this.chosen.delete(old);
+      this.made.get(duration)?.delete(old);
+    }
+    return this.classOf(status);
+  }
+
+  private classOf(status: number): number | string {
+    return this.rules.classOf?.(status) ?? classStatus(status);
+  }
+
+  private choose(duration: Duration, wanted: Measurement, subject: string, status: Measurement['status']): Series<L> {
+    const size = this.made.get(duration)?.size ?? 0;
+    if (size < (this.rules.maxSeries ?? MAX_SERIES)) return this.make(duration, wanted, subject);
+    const coarse = typeof status === 'number' ? { ...wanted, status: this.classOf(status) } : wanted;
+    return this.make(duration, coarse, OVERFLOW);
   }
 
   private make(duration: Duration, measurement: Measurement, subject: string): Series<L> {
-    return entryOf(this.made, keyOf(measurement, subject), () => ({
+    const made = entryOf(this.made, duration, () => new Map<string, Series<L>>());
+    return entryOf(made, keyOf(measurement, subject), () => ({
       duration,
-      labels: this.labelsOf(duration.attributesOf(measurement, subject)),
+      labels: this.rules.labelsOf(duration.attributesOf(measurement, subject)),
     }));
   }
 }
 
-const keyOf = ({ method, status }: Measurement, subject: string): string => `${method} ${status} ${subject}`;
+const keyOf = ({ method, status }: Pick<Measurement, 'method' | 'status'>, subject: string): string =>
+  `${method} ${status} ${subject}`;

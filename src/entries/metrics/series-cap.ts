@@ -1,5 +1,5 @@
-/** Stands for every further value once the cap is reached; OpenTelemetry's word for what is not listed. */
-export const OVERFLOW = '_OTHER';
+/** Every further route, handler or target once the cap is reached. */
+export const OVERFLOW = 'other';
 
 /** Bounds the number of series: what was let in stays in and the rest shares one, so no counter ever goes back. */
 export class SeriesCap {

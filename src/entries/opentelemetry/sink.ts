@@ -1,7 +1,7 @@
 import type { Attributes as OtelAttributes, Histogram, Meter, MeterProvider } from '@opentelemetry/api';
 import { object, optional, value } from '../../core/option.js';
 import { optionalPeer } from '../../core/optional-peer.js';
-import type { PerfRecord, SpanRef } from '../../core/record.js';
+import type { PerfRecord } from '../../core/record.js';
 import { RunningApplications } from '../../core/running-applications.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { BlockTotals } from '../metrics/block-totals.js';
@@ -13,9 +13,8 @@ import {
   type Measurement,
 } from '../metrics/durations.js';
 import { SeriesCap } from '../metrics/series-cap.js';
+import { activeSpan, type Api } from './active-span.js';
 import { observe, otelAttributes } from './instruments.js';
-
-type Api = typeof import('@opentelemetry/api');
 
 export interface OpenTelemetrySinkOptions {
   /**
@@ -49,7 +48,7 @@ class OpenTelemetrySink implements PerfSink {
   readonly name = 'opentelemetry';
   private readonly cap = new SeriesCap();
   private readonly blocks = new BlockTotals(this.cap);
-  private readonly series = new SeriesIndex<OtelAttributes>(this.cap, otelAttributes);
+  private readonly series = new SeriesIndex<OtelAttributes>(this.cap, { labelsOf: otelAttributes });
   private provider: MeterProvider | null = null;
   private readonly histograms = new Map<Duration, Histogram>();
   private readonly unobserve = new RunningApplications<() => void>();
@@ -120,11 +119,6 @@ const isNoop = (meter: Meter, api: Api): boolean => meter.constructor === api.cr
 function hasTracer(api: Api): boolean {
   const provider = api.trace.getTracerProvider();
   return !(provider instanceof api.ProxyTracerProvider) || provider.getDelegateTracer('nestjs-perf') !== undefined;
-}
-
-function activeSpan(api: Api): SpanRef | null {
-  const context = api.trace.getActiveSpan()?.spanContext();
-  return context !== undefined && api.isSpanContextValid(context) ? context : null;
 }
 
 interface Flushable {

@@ -1,11 +1,13 @@
 import type { Registry, Metric as VendorMetric } from 'prom-client';
 import { PerfError } from '../../core/perf.error.js';
 import type { PerfSinkHost } from '../../core/sink.js';
+import { classStatus } from '../../core/status-cap.js';
 import type { BlockTotals } from '../metrics/block-totals.js';
 import { METRICS } from '../metrics/catalogue.js';
-import { DURATIONS, SeriesIndex, type Attributes } from '../metrics/durations.js';
+import { DURATIONS, REQUEST, SeriesIndex, type Attributes } from '../metrics/durations.js';
 import type { Measured, Metric } from '../metrics/metric.js';
 import type { SeriesCap } from '../metrics/series-cap.js';
+import type { Exemplars } from './exemplars.js';
 import { durationHistogram, histogramsOf } from './duration-histogram.js';
 import { ScrapedMetric, type Labels } from './scraped-metric.js';
 
@@ -19,6 +21,15 @@ export interface Exposition {
   prefix: string;
   labels: Labels;
   boundsSeconds: readonly number[];
+  byClass: boolean;
+  maxSeries: number;
+  exemplars: Exemplars | null;
+}
+
+/** The metrics of one application in a registry. */
+export interface Registration {
+  readonly index: SeriesIndex<Labels>;
+  remove(): void;
 }
 
 /** Whether a metric has a label of this name, which then cannot be on all of them. */
@@ -26,29 +37,36 @@ export const isOwnLabel = (name: string): boolean => OWN_LABELS.has(name);
 
 /**
  * Registers every metric of one application. Nothing is counted twice: a scrape reads what the application has counted.
- * @returns how to take them out again
  * @throws PERF_ERR_OPTION when the registry already holds one of the names
  */
 export function registerMetrics(
   registry: AnyRegistry,
   host: PerfSinkHost,
   { blocks, cap }: { blocks: BlockTotals; cap: SeriesCap },
-  { prefix, labels: base, boundsSeconds }: Exposition,
-): () => void {
+  { prefix, labels: base, boundsSeconds, byClass, maxSeries, exemplars }: Exposition,
+): Registration {
   const measured = oncePerTurn((): Measured => ({ snapshot: host.snapshot(), blocks, cap }));
-  const index = new SeriesIndex(cap, (attributes) => ({ ...base, ...labelsOf(attributes) }));
+  const index = new SeriesIndex<Labels>(cap, {
+    labelsOf: (attributes) => ({ ...base, ...labelsOf(attributes) }),
+    classOf: (status) => `${classStatus(status) / 100}xx`,
+    byClass,
+    maxSeries,
+  });
   const histograms = DURATIONS.map((duration) => {
     const name = `${prefix}${duration.prometheus}`;
-    const valuesOf = durationHistogram(name, duration, boundsSeconds, index);
-    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => valuesOf(histogramsOf(host)));
+    const valuesOf = durationHistogram(name, duration, boundsSeconds, index, duration === REQUEST ? exemplars : null);
+    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => valuesOf([...histogramsOf(host)]));
   });
   const others = byPrometheusName().filter((group) => !isThereAlready(registry, prefix, group[0]));
   const metrics = [...histograms, ...others.map((group) => scrapedMetric(group, prefix, base, measured))];
   const names = metrics.map((metric) => metric.name);
   for (const name of names) if (registry.getSingleMetric(name) !== undefined) throw nameTaken(name);
   for (const metric of metrics) registry.registerMetric(metric as unknown as VendorMetric);
-  return () => {
-    for (const name of names) registry.removeSingleMetric(name);
+  return {
+    index,
+    remove() {
+      for (const name of names) registry.removeSingleMetric(name);
+    },
   };
 }
 

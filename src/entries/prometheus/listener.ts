@@ -4,15 +4,23 @@ import type { AddressInfo } from 'node:net';
 import type { RawResponse } from '../../core/guarded.js';
 
 export interface Listener {
-  readonly port: number;
+  /** Null while the port is taken. */
+  readonly port: number | null;
   close(): Promise<void>;
 }
 
-/** A server of its own for one path. It keeps no process alive. */
+/** How often a port that is taken is tried again: the process before may be closing. */
+const RETRY_MS = 1_000;
+
+/**
+ * A server of its own for one path. It keeps no process alive. A port that is taken is tried again each second until it is free or
+ * the listener is closed, and `taken` is called once.
+ */
 export async function listen(
   port: number,
   path: string,
   answer: (request: IncomingMessage) => Promise<RawResponse>,
+  taken: () => void,
 ): Promise<Listener> {
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const asked = request.url?.split('?', 1)[0] === path && /^(GET|HEAD)$/.test(request.method ?? '');
@@ -24,16 +32,32 @@ export async function listen(
     response.end(body);
   };
   const server = createServer((request, response) => void respond(request, response));
-  server.unref().listen(port);
-  await once(server, 'listening');
-  // Such as no file descriptor left for a connection: the next scrape tries again.
+  // Exclusive: workers of a cluster would share the port, and answer scrapes in turn.
+  const tryPort = (): unknown => server.unref().listen({ port, exclusive: true });
+  tryPort();
+  let retry: NodeJS.Timeout | null = null;
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if (!isTaken(error)) throw error;
+    taken();
+    retry = setInterval(tryPort, RETRY_MS).unref();
+    server.once('listening', () => clearInterval(retry!));
+  }
+  // A port that is still taken; or no file descriptor left for a connection, and the next scrape tries again.
   server.on('error', () => {});
   return {
-    port: (server.address() as AddressInfo).port,
+    get port() {
+      return (server.address() as AddressInfo | null)?.port ?? null;
+    },
     async close() {
+      if (retry !== null) clearInterval(retry);
+      if (!server.listening) return;
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
       await closed;
     },
   };
 }
+
+const isTaken = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EADDRINUSE';

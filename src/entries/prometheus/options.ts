@@ -1,7 +1,18 @@
 import { authorizeOption, pathOption, type Authorize } from '../../core/guarded.js';
-import { ascending, object, optional, optionalNumber, optionError, string, value } from '../../core/option.js';
+import {
+  ascending,
+  boolean,
+  number,
+  object,
+  oneOf,
+  optional,
+  optionalNumber,
+  optionError,
+  string,
+  value,
+} from '../../core/option.js';
 import type { Option, Resolved } from '../../core/option.js';
-import { DEFAULT_BOUNDS_SECONDS } from '../metrics/durations.js';
+import { DEFAULT_BOUNDS_SECONDS, MAX_SERIES } from '../metrics/durations.js';
 import { isOwnLabel, type AnyRegistry } from './collector.js';
 import type { Labels } from './scraped-metric.js';
 
@@ -43,6 +54,24 @@ export interface PrometheusSinkOptions {
    * @default everyone
    */
   authorize?: Authorize;
+  /**
+   * Series of the request duration, one for each method, route and status: further ones share the route `other`. The same number bounds
+   * the routes of other metrics.
+   * @default 1000
+   */
+  maxRoutes?: number;
+  /**
+   * `'code'` labels requests with their status, `'class'` with its class (`2xx`), which is a third of the series. A route with more
+   * than 8 statuses is counted by class in any case.
+   * @default 'code'
+   */
+  statusLabel?: 'code' | 'class';
+  /**
+   * Writes OpenMetrics, with the trace of the slowest request of each bucket since the last scrape. Needs `@opentelemetry/api`; a
+   * `registry` of yours must be one of `Registry.OPENMETRICS_CONTENT_TYPE`.
+   * @default false
+   */
+  exemplars?: boolean;
 }
 
 /** https://prometheus.io/docs/concepts/data_model/: colons are for recording rules, `__` is for Prometheus itself. */
@@ -85,6 +114,9 @@ export const prometheusOption = object({
     }),
   ),
   authorize: optional(authorizeOption),
+  maxRoutes: number({ default: MAX_SERIES, unit: 'a number of series', min: 1, integer: true }),
+  statusLabel: oneOf(['code', 'class'], { default: 'code' }),
+  exemplars: boolean({ default: false }),
 });
 
 export type ResolvedPrometheusOptions = Resolved<typeof prometheusOption>;

@@ -6,6 +6,16 @@ export interface MetricValue {
   /** Labels that many lines have in common, the same object in each scrape: prom-client then writes them only once. */
   sharedLabels?: Labels;
   value: number;
+  exemplar?: Exemplar;
+}
+
+/** The request that stands for a bucket, in the form that prom-client writes. */
+export interface Exemplar {
+  readonly labelSet: Labels;
+  /** Seconds. */
+  readonly value: number;
+  /** When it ended, epoch seconds. */
+  readonly timestamp: number;
 }
 
 interface MetricValues {

@@ -51,11 +51,11 @@ describe('a block as a line', () => {
     ],
     [
       { ...nobody, cause: 'sync-io' },
-      'Something blocked the event loop for 312 ms waiting at src/reports/render.ts:48:11 (renderRows)',
+      'Code of no known request blocked the event loop for 312 ms in synchronous I/O at src/reports/render.ts:48:11 (renderRows)',
     ],
     [
       { ...nobody, cause: 'unknown', location: null, stack: ['toString (native)', 'emit (node:events:519:28)'] },
-      'Something blocked the event loop for 312 ms in toString (native)',
+      'Code of no known request blocked the event loop for 312 ms in toString (native)',
     ],
     [
       {
@@ -63,7 +63,7 @@ describe('a block as a line', () => {
         location: null,
         stack: ['push (native)', 'on (node:events:1:1)', 'row (node_modules/orm/a.js:3:9)'],
       },
-      'Something blocked the event loop for 312 ms in row (node_modules/orm/a.js:3:9)',
+      'Code of no known request blocked the event loop for 312 ms in row (node_modules/orm/a.js:3:9)',
     ],
     [
       {
@@ -71,9 +71,12 @@ describe('a block as a line', () => {
         location: null,
         stack: ['render (native)', 'proceed (/srv/node_modules/nestjs-perf/dist/shared/nestjs-perf.runtime.js:6:3)'],
       },
-      'Something blocked the event loop for 312 ms in render (native)',
+      'Code of no known request blocked the event loop for 312 ms in render (native)',
     ],
-    [{ ...nobody, cause: 'unknown', location: null, stack: [] }, 'Something blocked the event loop for 312 ms'],
+    [
+      { ...nobody, cause: 'unknown', location: null, stack: [] },
+      'Code of no known request blocked the event loop for 312 ms',
+    ],
     [
       { ...nobody, cause: 'gc', gcMs: 300, location: null, stack: [] },
       'Garbage collection blocked the event loop for 312 ms (300 ms collecting)',
@@ -84,11 +87,11 @@ describe('a block as a line', () => {
     ],
     [
       { ...nobody, cause: 'pile-up', location: null, stack: [] },
-      'The event loop was late by 312 ms: many short pieces of work ran one after another',
+      'The event loop was delayed 312 ms by many short tasks in a row',
     ],
     [
       { ...nobody, cause: 'not-scheduled', location: null, stack: [] },
-      'The event loop stood still for 312 ms: the operating system did not let the process run',
+      'The process was not scheduled for 312 ms (CPU throttling or a busy host)',
     ],
   ])('%#', (given, text) => {
     expect(blockLines(given).join('\n  ')).toBe(text);
@@ -100,21 +103,21 @@ describe('a block that came again', () => {
   it.each<[Partial<Repeated<BlockRecord>>, string]>([
     [
       {},
-      'GET /reports/:id (ReportsController.get) blocked the event loop 2 times more, 200 ms in all at src/reports/render.ts:48:11 (renderRows)',
+      'GET /reports/:id (ReportsController.get) blocked the event loop 2 more times (200 ms in total) at src/reports/render.ts:48:11 (renderRows)',
     ],
     [
       { first: { ...block, cause: 'gc' }, count: 1 },
-      'GET /reports/:id (ReportsController.get) blocked the event loop once more, 200 ms in all, collecting garbage at src/reports/render.ts:48:11 (renderRows)',
+      'GET /reports/:id (ReportsController.get) blocked the event loop once more (200 ms in total) in garbage collection at src/reports/render.ts:48:11 (renderRows)',
     ],
     [
       { first: { ...nobody, cause: 'not-scheduled', location: null, stack: [] } },
-      'The event loop stood still 2 times more, 200 ms in all, not scheduled by the operating system',
+      'The process was not scheduled 2 more times (200 ms in total)',
     ],
     [
       { first: { ...nobody, cause: 'pile-up', location: null, stack: [] } },
-      'The event loop was late 2 times more, 200 ms in all, by many short pieces of work',
+      'The event loop was delayed 2 more times (200 ms in total) by many short tasks in a row',
     ],
-    [{ first: null }, 'The event loop was blocked 2 times more in other places, 200 ms in all'],
+    [{ first: null }, 'The event loop was blocked 2 more times (200 ms in total) in other places'],
   ])('is one line with its cause: %#', (over, text) => {
     expect(repeatedText({ ...again, ...over })).toBe(text);
   });

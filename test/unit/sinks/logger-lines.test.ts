@@ -45,7 +45,21 @@ it('nor does a field of a structured line', async () => {
   const keep = (line: object): void => void objects.push(line);
   Logger.overrideLogger({ log: keep, warn: keep, error: keep });
   const record = Object.freeze(requestRecord({ slow: true, unit: { userId: HOSTILE, customIds: { team: HOSTILE } } }));
-  await loggerSink({ format: 'object' }).publish([record]);
+  await loggerSink({ format: 'object', unit: true }).publish([record]);
   expect(objects).toMatchObject([{ event: 'slow_request', unit: { userId: SHOWN, customIds: { team: SHOWN } } }]);
   expect(record.unit).toEqual({ userId: HOSTILE, customIds: { team: HOSTILE } });
+});
+
+it('has ids of users only where `unit` asks for them', async () => {
+  const lines: (string | object)[] = [];
+  const keep = (line: string | object): void => void lines.push(line);
+  Logger.overrideLogger({ log: keep, warn: keep, error: keep });
+  const record = requestRecord({ slow: true, unit: { userId: 'ann' } });
+  for (const unit of [false, true])
+    for (const format of ['text', 'object'] as const) await loggerSink({ unit, format }).publish([record]);
+  expect(JSON.stringify(lines.slice(0, 2))).not.toContain('ann');
+  expect(lines[0]).not.toContain('user ');
+  expect(lines[1]).not.toHaveProperty('unit');
+  expect(lines[2]).toMatch(/, user ann, id r-1$/);
+  expect(lines[3]).toMatchObject({ unit: { userId: 'ann' } });
 });

@@ -34,7 +34,7 @@ it('the summary names the upstream that took at least half of a route’s time, 
   waited(host, 10, 184, { 'http ghe.acme.com': 184, 'redis cache:6379': 46 });
   const text = summaryText(new Summaries(60_000).next(host)!);
   expect(text).toMatch(
-    /Most time: 10 × GET \/insights p50 \d+ ms, p95 \d+ ms, 74 % waiting for http ghe\.acme\.com; 10 × GET \/a p50 \d+ ms, p95 \d+ ms$/,
+    /Top routes by total time: 10 × GET \/insights p50 \d+ ms, p95 \d+ ms, 74 % waiting for http ghe\.acme\.com; 10 × GET \/a p50 \d+ ms, p95 \d+ ms$/,
   );
 });
 

@@ -13,11 +13,11 @@ const IDLE: RequestTime = {
 };
 const CALL: UpstreamUse = { target: 'sql db', kind: 'sql', calls: 1, wallMs: 5, maxMs: 5, errors: 0 };
 const lineOf = (time: RequestTime | null, upstream: UpstreamUse[] | null): string =>
-  slowText(requestRecord({ durationMs: 1_210, time, upstream }));
+  slowText(requestRecord({ durationMs: 1_210, time, upstream }), false);
 
 it('a slow request that was idle for most of it, and called nobody that is heard, says so', () => {
   expect(lineOf(IDLE, [])).toBe(
-    'GET /users/:id (UsersController.findOne) took 1210 ms: status 200, 1185 ms of it idle: waiting for something that is not heard, or for the client to send or read (docs/upstream.md), id r-1',
+    'GET /users/:id (UsersController.findOne) took 1210 ms: status 200, 1185 ms idle: waiting for I/O that is not instrumented, or for the client, id r-1',
   );
 });
 

@@ -33,7 +33,7 @@ describe('the summary of a window', () => {
     await start();
     vi.advanceTimersByTime(60_000);
     expect(lines).toEqual([
-      '230 requests in the last minute. Most time: 50 × * (no route) p50 40 ms, p95 40 ms; 20 × GET /c p50 20 ms, p95 20 ms; 100 × GET /a p50 3.0 ms, p95 3.0 ms',
+      'Last 60 s: 230 requests. Top routes by total time: 50 × * (no route) p50 40 ms, p95 40 ms; 20 × GET /c p50 20 ms, p95 20 ms; 100 × GET /a p50 3.0 ms, p95 3.0 ms',
     ]);
     vi.advanceTimersByTime(60_000);
     expect(lines).toHaveLength(1);
@@ -46,15 +46,15 @@ describe('the summary of a window', () => {
     host.requests('GET', '/a', 200, times(30, 10));
     second.requests('GET', '/b', 200, times(50, 10));
     vi.advanceTimersByTime(60_000);
-    expect(lines.map((line) => String(line).slice(0, 31))).toEqual([
-      '30 requests in the last minute.',
-      '50 requests in the last minute.',
+    expect(lines.map((line) => String(line).slice(0, 23))).toEqual([
+      'Last 60 s: 30 requests.',
+      'Last 60 s: 50 requests.',
     ]);
     await sink.close?.();
     host.requests('GET', '/a', 200, times(30, 10));
     second.requests('GET', '/b', 200, times(20, 10));
     vi.advanceTimersByTime(60_000);
-    expect(lines.slice(2).map((line) => String(line).slice(0, 31))).toEqual(['20 requests in the last minute.']);
+    expect(lines.slice(2).map((line) => String(line).slice(0, 23))).toEqual(['Last 60 s: 20 requests.']);
     await sink.close?.();
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -65,7 +65,9 @@ describe('the summary of a window', () => {
     vi.advanceTimersByTime(60_000);
     host.requests('GET', '/a', 200, times(30, 10)).requests('GET', '/a', 503, times(2, 10));
     vi.advanceTimersByTime(60_000);
-    expect(lines[1]).toMatch(/^32 requests in the last minute, 2 errors\. Most time: 32 × GET \/a p50 (1\d|9\.\d) ms/);
+    expect(lines[1]).toMatch(
+      /^Last 60 s: 32 requests, 2 errors\. Top routes by total time: 32 × GET \/a p50 (1\d|9\.\d) ms/,
+    );
     expect(lines[1]).not.toMatch(/9\d\d ms|1039|since start/);
   });
 
@@ -75,7 +77,7 @@ describe('the summary of a window', () => {
     await start();
     vi.advanceTimersByTime(60_000);
     expect(lines[0]).toMatch(
-      /^13 requests in the last minute, 1 error\. Most time: 2 × GET \/rare mean 5000 ms; 10 × GET \/often p50 .*; 1 × GET \/broken mean 2\.0 ms, 1 error$/,
+      /^Last 60 s: 13 requests, 1 error\. Top routes by total time: 2 × GET \/rare mean 5000 ms; 10 × GET \/often p50 .*; 1 × GET \/broken mean 2\.0 ms, 1 error$/,
     );
   });
 
@@ -93,7 +95,7 @@ describe('the summary of a window', () => {
     lines.length = 0;
     vi.advanceTimersByTime(60_000);
     expect(lines.at(-1)).toMatch(
-      /^13 requests in the last minute, 3 aborted, 2 blocks of 340 ms in all, 3 deferred tasks failed or dropped\. Most time: 10 × GET \/a .*\. Now: event loop 12 % busy, p99 delay 4 ms$/,
+      /^Last 60 s: 13 requests, 3 aborted, 2 event-loop blocks \(340 ms\), 3 deferred tasks failed or dropped\. Top routes by total time: 10 × GET \/a .*\. Event loop 12 % busy, p99 delay 4 ms$/,
     );
   });
 
@@ -101,14 +103,14 @@ describe('the summary of a window', () => {
     host.requests('POST', '/graphql', 200, times(10, 5)).requests('GRAPHQL', 'Query.user', 200, times(10, 4));
     await start();
     vi.advanceTimersByTime(60_000);
-    expect(lines[0]).toMatch(/^10 requests in the last minute\. .*10 × GRAPHQL Query\.user/);
+    expect(lines[0]).toMatch(/^Last 60 s: 10 requests\. .*10 × GRAPHQL Query\.user/);
   });
 
   it('comes as often as `summaryMs` says, until the sink is closed', async () => {
     host.requests('GET', '/a', 200, [1]);
     const sink = await start({ format: 'text', summaryMs: 10_000 });
     vi.advanceTimersByTime(10_000);
-    expect(lines).toEqual(['1 request in the last 10 s. Most time: 1 × GET /a mean 1.0 ms']);
+    expect(lines).toEqual(['Last 10 s: 1 request. Top routes by total time: 1 × GET /a mean 1.0 ms']);
     await sink.close?.();
     host.requests('GET', '/a', 200, [1]);
     vi.advanceTimersByTime(180_000);
@@ -123,7 +125,7 @@ describe('the summary of a window', () => {
     host = new FakeHost().requests('GET', '/a', 200, times(20, 1));
     await sink.start?.(host);
     vi.advanceTimersByTime(60_000);
-    expect(lines[1]).toMatch(/^20 requests in the last minute\. Most time: 20 × GET \/a/);
+    expect(lines[1]).toMatch(/^Last 60 s: 20 requests\. Top routes by total time: 20 × GET \/a/);
   });
 
   it('is an object for JSON loggers', async () => {
@@ -132,7 +134,9 @@ describe('the summary of a window', () => {
     vi.advanceTimersByTime(60_000);
     expect(lines).toEqual([
       {
-        msg: expect.stringMatching(/^12 requests in the last minute, 1 error\. Most time: 12 × GET \/a/) as string,
+        msg: expect.stringMatching(
+          /^Last 60 s: 12 requests, 1 error\. Top routes by total time: 12 × GET \/a/,
+        ) as string,
         event: 'summary',
         windowMs: 60_000,
         requests: 12,

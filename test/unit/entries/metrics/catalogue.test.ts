@@ -98,8 +98,8 @@ describe('the metric catalogue', () => {
         cap,
       });
     const of = (target: string, value: number) => ({ value, attributes: { target, kind: 'http' } });
-    expect(read('perf.upstream.calls')).toEqual([of('a', 10), of('b', 10), of('_OTHER', 20)]);
-    expect(read('perf.upstream.time')).toEqual([of('a', 1), of('b', 1), of('_OTHER', 2)]);
-    expect(read('perf.upstream.active_calls')).toEqual([of('a', 2), of('b', 2), of('_OTHER', 4)]);
+    expect(read('perf.upstream.calls')).toEqual([of('a', 10), of('b', 10), of('other', 20)]);
+    expect(read('perf.upstream.time')).toEqual([of('a', 1), of('b', 1), of('other', 2)]);
+    expect(read('perf.upstream.active_calls')).toEqual([of('a', 2), of('b', 2), of('other', 4)]);
   });
 });

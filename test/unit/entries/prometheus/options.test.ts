@@ -1,8 +1,10 @@
 import { createServer } from 'node:http';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { AddressInfo } from 'node:net';
-import { Registry } from 'prom-client';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { OncePerCause } from '../../../../src/core/reporter.js';
 import { prometheusSink, type PrometheusSinkOptions } from '../../../../src/entries/prometheus.js';
 import { parseExposition, samplesOf, valueOf, type Family, type Sample } from '../../../fixtures/exposition.js';
@@ -161,20 +163,57 @@ describe('prometheusSink with a port of its own', () => {
     await expect(fetch(first)).rejects.toThrow('fetch failed');
   });
 
-  it('says when the port is taken; the application starts without it', async () => {
+  it('says once when the port is taken, and takes it as soon as the process before has closed', async () => {
     const other = createServer().listen(0);
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
-    const warnings: string[] = [];
-    const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
-    const registry = new Registry();
-    const recorder = recorderOf([prometheusSink({ port, registry })], new OncePerCause(reporter, () => 0));
-    await recorder.start(() => everything(), 1_000);
-    expect(warnings.join()).toMatch(
-      /sink "prometheus" failed in start\(\): listen EADDRINUSE.* Requests and other sinks/,
-    );
-    expect(registry.getMetricsAsArray()).toEqual([]);
-    await recorder.close(1_000);
+    const sink = prometheusSink({ port });
+    const host = everything();
+    await sink.start?.(host);
+    expect(sink.port).toBeNull();
+    expect(host.reports).toEqual([
+      `Port ${port} of prometheusSink() is taken: the process before may still be closing. It is tried again every second; until then there are no metrics.`,
+    ]);
     other.close();
+    await until('the port is taken over', () => sink.port === port);
+    expect((await fetch(urlOf(sink, '/metrics'))).status).toBe(200);
+    await sink.close?.();
+    await expect(fetch(`http://127.0.0.1:${port}/metrics`)).rejects.toThrow('fetch failed');
+  });
+
+  it('gives up a port that is still taken when it is closed', async () => {
+    const other = createServer().listen(0);
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const sink = prometheusSink({ port });
+    await sink.start?.(everything());
+    await sink.close?.();
+    other.close();
+    await once(other, 'close');
+    const next = createServer().listen(port);
+    await once(next, 'listening');
+    next.close();
+    expect(sink.port).toBeNull();
+  });
+
+  it('tells the second worker of a cluster, and those that answer scrapes in turn', async () => {
+    const lines = await clusterOutput();
+    expect(lines.filter((line) => line.startsWith('listens'))).toHaveLength(1);
+    expect(
+      lines.filter((line) => line.includes('another worker of this cluster may have it. Give each worker a `port`')),
+    ).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('workers answer scrapes in turn'))).toHaveLength(2);
   });
 });
+
+/** What two workers of a cluster say that start a sink at one port, and one at the application's. */
+async function clusterOutput(): Promise<string[]> {
+  const free = createServer().listen(0);
+  await once(free, 'listening');
+  const { port } = free.address() as AddressInfo;
+  free.close();
+  await once(free, 'close');
+  const program = join(inject('compiledFixtures'), 'cluster-metrics.process.js');
+  const { stdout } = await promisify(execFile)(process.execPath, [program, String(port)]);
+  return stdout.trim().split('\n');
+}

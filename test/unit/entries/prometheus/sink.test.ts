@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { prometheusSink, type PrometheusSinkOptions } from '../../../../src/entries/prometheus.js';
 import { blockRecord, requestRecord, resourceSample } from '../../../fixtures/records.js';
@@ -153,11 +154,81 @@ describe('prometheusSink', () => {
     for (let i = 0; i < 1_200; i++) host.requests('GET', `/made/${i}`, 200, [1]);
     const before = await scrape();
     expect(samplesOf(before, name)).toHaveLength(1_001);
-    expect(valueOf(before, name, { http_route: '_OTHER' })).toBe(200);
+    expect(valueOf(before, name, { http_route: 'other' })).toBe(200);
     host.requests('GET', '/made/0', 200, [1]).requests('GET', '/made/1199', 200, [1]);
     const after = await scrape();
     expect(valueOf(after, name, { http_route: '/made/0' })).toBe(2);
-    expect(valueOf(after, name, { http_route: '_OTHER' })).toBe(201);
+    expect(valueOf(after, name, { http_route: 'other' })).toBe(201);
+  });
+
+  it('stays under 1 MB with 60 routes of 800 statuses, and loses no request', async () => {
+    const { scrape, host } = await started();
+    for (let route = 0; route < 60; route++)
+      for (let status = 200; status < 1_000; status++) host.requests('GET', `/proxy/${route}/:id`, status, [1]);
+    expect((await host.ask('/metrics')).body.length).toBeLessThan(1_000_000);
+    const counts = samplesOf(await scrape(), 'http_server_request_duration_seconds_count');
+    expect(counts.reduce((sum, { value }) => sum + value, 0)).toBe(48_000);
+    expect(new Set(counts.map(({ labels }) => labels['http_response_status_code']))).toEqual(
+      new Set(['2xx', '3xx', '4xx', '5xx']),
+    );
+  });
+
+  it('bounds the series by `maxRoutes`, and counts the rest as `other`', async () => {
+    const { scrape, host } = await started({ maxRoutes: 3 });
+    for (let i = 0; i < 10; i++) host.requests('GET', `/route/${i}`, 200, [1]);
+    const counts = samplesOf(await scrape(), 'http_server_request_duration_seconds_count');
+    expect(counts.map(({ labels, value }) => [labels['http_route'], value])).toEqual([
+      ['/route/0', 1],
+      ['/route/1', 1],
+      ['/route/2', 1],
+      ['other', 7],
+    ]);
+  });
+
+  it("labels classes with `statusLabel: 'class'`", async () => {
+    const host = new FakeHost()
+      .requests('GET', '/a', 200, [1])
+      .requests('GET', '/a', 204, [1])
+      .requests('GET', '/a', 503, [1]);
+    const { scrape } = await started({ statusLabel: 'class' }, host);
+    const counts = samplesOf(await scrape(), 'http_server_request_duration_seconds_count');
+    expect(counts.map(({ labels, value }) => [labels['http_response_status_code'], value])).toEqual([
+      ['2xx', 2],
+      ['5xx', 1],
+    ]);
+  });
+
+  it('writes the trace of the slowest request of a bucket with `exemplars`, a new one after each scrape', async () => {
+    const host = new FakeHost().requests('GET', '/a', 200, [20, 40, 60]);
+    const { sink } = await started({ exemplars: true, buckets: [0.05, 0.1] }, host);
+    expect([sink.requests, prometheusSink().requests]).toEqual(['all', 'none']);
+    const request = (durationMs: number, traceId?: string) =>
+      requestRecord({
+        method: 'GET',
+        route: '/a',
+        status: 200,
+        startedAt: 1_000,
+        durationMs,
+        ...(traceId === undefined ? {} : { traceId, spanId: 's' }),
+      });
+    const lines = async (): Promise<string[]> => {
+      const { body, type } = await host.ask('/metrics');
+      expect(type).toContain('application/openmetrics-text');
+      return body.split('\n').filter((line) => line.startsWith('http_server_request_duration_seconds_bucket'));
+    };
+    await sink.publish([request(20, 'a'), request(40, 'b'), request(30, 'c'), request(60, 'd'), request(45)]);
+    const [first, second, infinite] = await lines();
+    expect(first).toMatch(/ 2 # \{trace_id="b",span_id="s"\} 0\.04 1\.04$/);
+    expect(second).toMatch(/ 3 # \{trace_id="d",span_id="s"\} 0\.06 1\.06$/);
+    expect(infinite).toMatch(/le="\+Inf".* 3$/);
+    await sink.publish([request(10, 'e')]);
+    expect((await lines())[0]).toMatch(/trace_id="e"/);
+  });
+
+  it('refuses `exemplars` with a registry that does not write OpenMetrics', () => {
+    expect(() => prometheusSink({ exemplars: true, registry: new Registry() })).toThrow(
+      'PERF_ERR_OPTION: `prometheusSink.registry` must be a registry that writes OpenMetrics, for `exemplars`: `registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)`, got',
+    );
   });
 
   it('keeps routes with quotes, backslashes and line feeds parseable', async () => {
