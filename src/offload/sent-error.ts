@@ -17,12 +17,12 @@ export function sendError(thrown: unknown): SentError {
   };
   try {
     if (!(thrown instanceof Error)) return { ...unknown, message: `Not an error was thrown: ${String(thrown)}` };
-    const { name, message, stack } = thrown;
+    const { name, message, stack } = thrown as { name: unknown; message: unknown; stack?: unknown };
     const { code, status, statusCode, expose } = thrown as Error & Partial<Record<string, unknown>>;
     const numbers = thrown instanceof HttpException ? [thrown.getStatus()] : [status, statusCode];
     return {
-      name: `${name}`,
-      message: `${message}`,
+      name: String(name),
+      message: String(message),
       stack: typeof stack === 'string' ? stack : undefined,
       code: typeof code === 'string' || typeof code === 'number' ? code : undefined,
       status: numbers.find((number) => typeof number === 'number'),

@@ -44,13 +44,8 @@ class PiscinaPool implements ThreadPool {
     );
     this.pool.on('workerCreate', ({ id }: { id: number }) => this.ready.add(id));
     this.pool.on('error', (error: Error) => (this.lastError = error));
-    this.pool.on('workerDestroy', ({ id }: { id: number }) => {
-      // Piscina emits the error afterwards, in the same turn.
-      queueMicrotask(() => {
-        lost(this.lastError, this.ready.delete(id));
-        this.lastError = null;
-      });
-    });
+    // Piscina emits the error afterwards, in the same turn.
+    this.pool.on('workerDestroy', () => queueMicrotask(() => this.tellLost(lost)));
   }
 
   get threads(): number {
@@ -70,5 +65,14 @@ class PiscinaPool implements ThreadPool {
 
   destroy(): Promise<void> {
     return this.pool.destroy();
+  }
+
+  /** A thread that has exited has lost its id: the one that is missing was ready, or none is. */
+  private tellLost(lost: ThreadPoolOptions['lost']): void {
+    const alive = new Set(this.pool.threads.map(({ threadId }) => threadId));
+    const missing = [...this.ready].find((id) => !alive.has(id));
+    if (missing !== undefined) this.ready.delete(missing);
+    lost(this.lastError, missing !== undefined);
+    this.lastError = null;
   }
 }
