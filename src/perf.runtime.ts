@@ -13,7 +13,7 @@ import type { PerfSnapshot } from './core/snapshot.js';
 import { inOneTurn, type Steps } from './core/turns.js';
 import { Compression } from './compression/compression.feature.js';
 import { DeferFeature } from './defer/defer.feature.js';
-import { EventLoopFeature } from './event-loop/event-loop.feature.js';
+import { EventLoop } from './event-loop/event-loop.js';
 import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import { PerfApplication } from './request/application.js';
 import { controllerMethods, RouteHandlers } from './request/handlers.js';
@@ -137,7 +137,7 @@ export class PerfRuntime implements Overview {
   private connectPipeline(): void {
     const { requests } = this.application;
     const parts = {
-      eventLoop: this.provided(EventLoopFeature),
+      eventLoop: this.provided(EventLoop),
       upstream: this.provided(UpstreamFeature),
       latency: this.provided(Latency),
       experiments: this.provided(ExperimentsFeature),
@@ -293,7 +293,7 @@ export class PerfRuntime implements Overview {
         platform.rawRoute(path, `sink "${name}"`, answer);
       },
       witness: (read) => {
-        if (this.sinksMayRegister) this.provided(EventLoopFeature)?.loop.witness?.expose(read);
+        if (this.sinksMayRegister) this.provided(EventLoop)?.witness?.expose(read);
       },
       report: (cause, message, count) => report.report(cause, message, count),
       activeSpan: (current) => {

@@ -2,7 +2,7 @@ import type { Recordings } from './ports/recording.js';
 import type { RequestState } from './request/request-state.js';
 import type { Compression } from './compression/compression.feature.js';
 import type { DeferFeature } from './defer/defer.feature.js';
-import type { EventLoopFeature } from './event-loop/event-loop.feature.js';
+import type { EventLoop } from './event-loop/event-loop.js';
 import type { ExperimentsFeature } from './experiments/experiments.feature.js';
 import type { Pipeline, RequestTracker, RequestStep } from './request/tracker.js';
 import type { Latency } from './latency/latency.feature.js';
@@ -11,7 +11,7 @@ import type { UsersFeature } from './users/users.feature.js';
 
 /** The features that act on requests; null where one is off. */
 export interface PipelineParts {
-  readonly eventLoop: EventLoopFeature | null;
+  readonly eventLoop: EventLoop | null;
   readonly upstream: UpstreamFeature | null;
   readonly latency: Latency | null;
   readonly experiments: ExperimentsFeature | null;

@@ -104,7 +104,7 @@ const MAX_BEAT_MS = 0.5;
 const IDLE_TICK_MS = 500;
 
 /** A block of twice the threshold is sampled for two thirds of its time. Shorter ticks cost more than they show. */
-export function timingOf(thresholdMs: number): Timing {
+export function planTiming(thresholdMs: number): Timing {
   const tickMs = Math.min(50, Math.max(5, thresholdMs / 5));
   const beatMs = Math.min(MAX_BEAT_MS, thresholdMs / 100);
   return {

@@ -1,30 +1,31 @@
 import type { Server } from 'node:http';
-import type { ModulesContainer } from '@nestjs/core';
 import { monotonicMs } from '../core/clock.js';
 import type { Resolved } from '../core/option.js';
-import type { Recorder } from '../core/recorder.js';
-import { SecretNames } from '../core/secret-names.js';
-import type { OncePerCause, Reporter } from '../core/reporter.js';
-import type { RequestState } from '../request/request-state.js';
 import { inRootContext } from '../core/root-context.js';
-import type { SchedulingLoss, SchedulingPressure } from '../ports/scheduling.js';
-import type { EventLoopSnapshot } from '../core/snapshot.js';
-import type { RequestTracker } from '../request/tracker.js';
+import { SecretNames } from '../core/secret-names.js';
+import type { PerfSnapshot } from '../core/snapshot.js';
+import type { SchedulingPressure } from '../ports/scheduling.js';
+import type { PerfApplication } from '../request/application.js';
+import type { Feature, FeatureBoot } from '../request/feature.js';
+import type { RequestState } from '../request/request-state.js';
 import { WORD } from './beat.js';
 import { countVotes, measureInside } from './block.js';
 import { CarefulReader, createBlockRecord, type JudgedBlock, type RecordRules } from './block-record.js';
 import { findCause, type Verdict } from './cause.js';
-import { timingOf, type eventLoopOption } from './event-loop.options.js';
+import { planTiming, SAMPLES_PER_SECOND, type eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { captureFrames } from './interrupt/probe.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
 import { PendingBlocks } from './pending-blocks.js';
+import { LoopProfile } from './profile/loop-profile.js';
+import { LoopProfiler } from './profile/profiler.js';
 import { ProviderMethods } from './provider-methods.js';
 import { formatAddress } from './replay/curl.js';
-import type { LoopProfile } from './profile/loop-profile.js';
 import type { Sample } from './sample.js';
 import { Sampler } from './sampler.js';
 import { Witness } from './witness.js';
+
+export type EventLoopSettings = NonNullable<Resolved<typeof eventLoopOption>>;
 
 interface SeenBlock {
   readonly block: Block;
@@ -32,12 +33,14 @@ interface SeenBlock {
   readonly samples: readonly Sample[];
 }
 
-/** Every block of the event loop over the threshold becomes a record that names the request and the line. */
-export class EventLoop {
+/** The event loop of one application: a record for every block that names the request and the line, and the profile by route. */
+export class EventLoop implements Feature {
   readonly pending: PendingBlocks<SeenBlock>;
   readonly sampler: Sampler;
   /** Null without `port`. */
   readonly witness: Witness | null;
+  readonly profile: LoopProfile | null;
+  readonly profiler: LoopProfiler | null;
   private readonly watch: LoopWatch;
   private readonly gc = new GcObserver();
   private readonly reader: CarefulReader;
@@ -50,30 +53,32 @@ export class EventLoop {
   private readonly recording = new Set<Promise<void>>();
 
   constructor(
-    private readonly options: NonNullable<Resolved<typeof eventLoopOption>>,
-    private readonly lifecycle: RequestTracker,
-    private readonly recorder: Recorder,
-    report: OncePerCause,
+    readonly options: EventLoopSettings,
+    private readonly application: Pick<PerfApplication, 'requests' | 'recorder' | 'report' | 'logger'>,
     private readonly scheduling: SchedulingPressure | null,
-    private readonly profile: LoopProfile | null = null,
-    logger: Reporter | null = null,
   ) {
     const { thresholdMs, replay, stack, port, host, wedgedMs } = options;
-    const timing = timingOf(thresholdMs);
+    const { requests, report, logger } = application;
+    const timing = planTiming(thresholdMs);
     this.watch = new LoopWatch(
       timing,
       nodeGauges,
-      () => lifecycle.inFlight,
+      () => requests.inFlight,
       (block) => this.blocked(block),
       () => this.ticked(),
     );
     const { words } = this.watch.beat;
-    this.witness =
-      port === null || logger === null ? null : new Witness({ port, host, wedgedMs }, words, timing, logger, report);
-    const methods = (): readonly string[] => this.rules.methods?.names() ?? [];
+    this.witness = port === null ? null : new Witness({ port, host, wedgedMs }, words, timing, logger, report);
+    const methods = (): ReadonlySet<string> => this.rules.methods?.names() ?? new Set();
     const holders = this.witness === null ? null : { told: this.witness.told, methods };
-    this.sampler = new Sampler(words, timing, lifecycle, stack, report, holders);
-    if (profile !== null) this.sampler.onSample = (sample, ms) => profile.add(sample, ms);
+    const sampler = new Sampler(words, timing, requests, stack, report, holders);
+    this.sampler = sampler;
+    const profile = options.profile ? new LoopProfile(requests, monotonicMs) : null;
+    this.profile = profile;
+    if (profile !== null) sampler.onSample = (sample, ms) => profile.add(sample, ms);
+    const setRate = (perSecond: number | null): void => sampler.setRate(perSecond ?? SAMPLES_PER_SECOND);
+    this.profiler =
+      profile === null ? null : new LoopProfiler(profile, setRate, (asked) => sampler.locate(asked), monotonicMs);
     this.reader = new CarefulReader(report);
     this.pending = new PendingBlocks(
       monotonicMs,
@@ -81,14 +86,15 @@ export class EventLoop {
       (error) => this.reader.failed('a classification', error),
     );
     const secrets = new SecretNames(replay?.denyNames ?? []);
-    const address = (): string | null => serverAddress(this.server);
-    this.rules = { secrets, replay, ownFolder: ownFolder(), reader: this.reader, methods: null, stack, address };
+    const address = (): string | null => readAddress(this.server);
+    this.rules = { secrets, replay, ownFolder: findOwnFolder(), reader: this.reader, methods: null, stack, address };
   }
 
   /** Before routes are registered. No thread yet: an application that serves nothing pays nothing. */
-  install(server: Server | null = null, modules: ModulesContainer | null = null): void {
-    if (modules !== null) this.rules = { ...this.rules, methods: new ProviderMethods(modules) };
-    this.server = server;
+  install({ adapter, modules }: Pick<FeatureBoot, 'adapter' | 'modules'>): void {
+    this.rules = { ...this.rules, methods: new ProviderMethods(modules) };
+    const server = adapter?.getHttpServer() as Server | undefined;
+    this.server = server ?? null;
     // Not as late as the first request, which may block; servers of the application's own, and `inject()`, start it with that.
     server?.once('listening', this.startWatching);
   }
@@ -117,12 +123,12 @@ export class EventLoop {
     return this.sampler.running && this.watch.beat.words[WORD.started] === 1;
   }
 
-  snapshot(): EventLoopSnapshot {
-    return this.watch.statistics.snapshot(monotonicMs());
+  snapshot(): Pick<PerfSnapshot, 'eventLoop'> {
+    return { eventLoop: this.watch.statistics.snapshot(monotonicMs()) };
   }
 
   /** Resolves when every block so far is judged and recorded. */
-  async settled(): Promise<void> {
+  async idle(): Promise<void> {
     // The caller's last block may still wait for the beat that ends it.
     this.watch.turned();
     await this.pending.settled();
@@ -130,7 +136,8 @@ export class EventLoop {
   }
 
   /** Judges pending blocks and leaves no timer or global behind; the thread ends by itself. */
-  async close(): Promise<void> {
+  async drain(): Promise<void> {
+    this.profiler?.close();
     this.watch.stop();
     this.closed = true;
     this.sampler.stop();
@@ -161,28 +168,20 @@ export class EventLoop {
 
   private blocked(block: Block): void {
     const { ending } = this;
-    const inFlight = this.lifecycle.states().filter(({ startedMs }) => startedMs < block.endMs);
+    const inFlight = this.application.requests.states().filter(({ startedMs }) => startedMs < block.endMs);
     if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);
     this.pending.add({ block, inFlight, samples: this.sampler.within(block.sinceMs, block.endMs) });
   }
 
   private judge({ block, inFlight, samples }: SeenBlock): void {
-    const { startMs, endMs, cpuRatio, inPieces } = block;
-    const gcMs = this.gc.within(startMs, endMs);
+    const gcMs = this.gc.within(block.startMs, block.endMs);
     const lostMs = block.readLostMs();
     const votes = countVotes(samples, block, lostMs);
-    const verdict = findCause({
-      startMs,
-      endMs,
-      cpuRatio,
-      inPieces,
-      votes,
-      gcMs,
-      lostMs,
-      throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),
-      thresholdMs: this.options.thresholdMs,
-      debugged: isDebuggable(),
-    });
+    // Counted from up to some seconds before the block, so it supports other evidence and is none by itself.
+    const { throttledPeriods, throttledMs } = this.scheduling?.since(block.startMs) ?? {};
+    const throttled = (throttledPeriods ?? 0) > 0 || (throttledMs ?? 0) > 0;
+    const { thresholdMs } = this.options;
+    const verdict = findCause({ ...block, votes, gcMs, lostMs, throttled, thresholdMs, debugged: isDebuggable() });
     if (verdict === null) return;
     const { request, othersWaited } = verdict;
     const hasWaited = (state: RequestState): boolean => (request === null ? !votes.ran.has(state) : state !== request);
@@ -199,39 +198,31 @@ export class EventLoop {
     if (request === null) return;
     const ms = measureInside(block, request);
     request.blockedMs += ms;
-    const route = this.reader.read('the route', () => request.route, null);
-    route?.stats?.blocked(ms);
+    this.reader.read('the route', () => request.route, null)?.stats?.blocked(ms);
   }
 
   private async record(judged: JudgedBlock): Promise<void> {
     try {
       const shown = this.options.stack ? judged.verdict.shown : [];
       const locate = await this.sampler.locate(shown.flatMap(({ frames }) => frames));
-      this.recorder.push(createBlockRecord(judged, locate, this.rules));
+      this.application.recorder.push(createBlockRecord(judged, locate, this.rules));
     } catch (error) {
       this.reader.failed('a record', error);
     }
   }
 }
 
-/** Counted from up to some seconds before the block, so it supports other evidence and is none by itself. */
-function wasThrottled(loss: SchedulingLoss | null): boolean {
-  return loss !== null && ((loss.throttledPeriods ?? 0) > 0 || (loss.throttledMs ?? 0) > 0);
-}
-
 /** A paused program looks blocked. */
-function isDebuggable(): boolean {
-  if (!process.features.inspector) return false;
-  return process.getBuiltinModule('node:inspector').url() !== undefined;
-}
+const isDebuggable = (): boolean =>
+  process.features.inspector && process.getBuiltinModule('node:inspector').url() !== undefined;
 
-function serverAddress(server: Server | null): string | null {
+function readAddress(server: Server | null): string | null {
   const address = server?.address() ?? null;
   return address === null || typeof address === 'string' ? null : formatAddress(address.address, address.port);
 }
 
 /** The folder of this library's files; null where a bundler has put them into the application's own file. */
-function ownFolder(): string | null {
+function findOwnFolder(): string | null {
   const file = captureFrames().frames[0]?.file ?? '';
   // In the published package, a file that scripts/build.mjs names.
   const folder = /^(.*[/\\])(?:event-loop[/\\]event-loop|shared[/\\]nestjs-perf\.[\w.-]+)\.[cm]?[jt]s$/.exec(file);

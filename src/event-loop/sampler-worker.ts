@@ -40,7 +40,7 @@ export const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
 /** Where the thread sends what holds the loop, and the methods that it may name: `'ReportsService.render'`. */
 export interface HolderTarget {
   readonly told: MessagePort;
-  readonly methods: () => readonly string[];
+  readonly methods: () => ReadonlySet<string>;
 }
 
 type Locations = readonly (string | null)[];

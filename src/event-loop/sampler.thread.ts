@@ -23,7 +23,7 @@ export interface SamplerThreadData {
   /** The main thread has maps of its own for files that a loader has transpiled. */
   readonly loaderMaps: boolean;
   /** Receives a {@link LoopHolder} from each stack of a blocked loop, named by these provider methods; null without `port`. */
-  readonly witness: { readonly told: MessagePort; readonly methods: readonly string[] } | null;
+  readonly witness: { readonly told: MessagePort; readonly methods: ReadonlySet<string> } | null;
 }
 
 /** Asks where positions are in the sources. */
@@ -66,7 +66,6 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   // application's formatter.
   const expression = `try{this[${JSON.stringify(probeName)}]?.()}catch{}`;
   const lines = new Lines(workingDirectory, maxMappingBytes);
-  const providerMethods = new Set(witness?.methods);
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   const schedstatFd = openSchedstat();
   const schedstatText = Buffer.alloc(96);
@@ -299,7 +298,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     const holder: LoopHolder = {
       seq,
       route: stack.method === null ? null : `${stack.method} ${stack.route}`,
-      method: named.find((name) => providerMethods.has(name)) ?? stack.handler,
+      method: named.find((name) => witness.methods.has(name)) ?? stack.handler,
       location: frames[0] === undefined ? null : locate(frames[0]),
     };
     witness.told.postMessage(holder);

@@ -31,8 +31,6 @@ export class Route {
   ignored = false;
   /** Latency: the route's counts; null while it is not measured. */
   stats: RouteCounts | null = null;
-  /** Event loop: requests that have ended, and what samples have shown of them. */
-  loopEnds: object | null = null;
   /** Compression's counters of the route; null for the module's own paths. */
   compression: object | null = null;
   /** Experiments: what became of its requests, by variant. */

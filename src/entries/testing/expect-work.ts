@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
 import { PerfError } from '../../core/perf.error.js';
 import { within } from '../../core/within.js';
-import { EventLoopFeature } from '../../event-loop/event-loop.feature.js';
+import { EventLoop } from '../../event-loop/event-loop.js';
 import { PerfRuntime } from '../../perf.runtime.js';
 import { PerfApplication } from '../../request/application.js';
 import type { RequestState } from '../../request/request-state.js';
@@ -31,9 +31,9 @@ export async function expectWork(
   const { requests } = app.get(PerfApplication, { strict: false });
   const server = app.getHttpServer() as Server;
   await listening(app, server);
-  const loop = app.get(EventLoopFeature, { strict: false }) as EventLoopFeature | null;
+  const loop = app.get(EventLoop, { strict: false }) as EventLoop | null;
   if (expected.blockedMs !== undefined && loop === null) throw off('blocked time', 'eventLoop');
-  if (expected.blockedMs !== undefined) await untilSampled(loop!.loop);
+  if (expected.blockedMs !== undefined) await untilSampled(loop!);
   const id = `expect-work-${randomUUID()}`;
   const { state, answer } = await follow(requests, id, () => send(server, request, id));
   await app.get(PerfRuntime, { strict: false }).settle();
@@ -41,7 +41,7 @@ export async function expectWork(
   // In a worker thread of a test runner no sampler runs, and blocks are nobody's: those during the request are taken as its own.
   const seen: SeenWork = {
     ...answer,
-    blockedMs: loop?.loop.isSampled === true ? state.blockedMs : state.blockedMs + state.delayedMs,
+    blockedMs: loop?.isSampled === true ? state.blockedMs : state.blockedMs + state.delayedMs,
     upstream: state.timing?.upstream ?? [],
     unplacedCalls: state.timing?.time.unplacedCalls ?? 0,
     deferred: [...(state.work?.committed ?? [])],
@@ -62,7 +62,7 @@ async function listening(app: INestApplication, server: Server): Promise<void> {
 }
 
 /** A thread needs a moment to start, and where none can run there is nothing to wait for. */
-async function untilSampled(loop: EventLoopFeature['loop']): Promise<void> {
+async function untilSampled(loop: EventLoop): Promise<void> {
   const endMs = performance.now() + SAMPLER_DEADLINE_MS;
   while (loop.sampler.running && !loop.isSampled && performance.now() < endMs) await delay(5);
 }

@@ -1,5 +1,4 @@
-import type { Frame } from '../sample.js';
-import type { StackNode } from './stack-tree.js';
+import { StackNode } from './stack-tree.js';
 
 /** `Profiler.Profile` of the DevTools protocol: https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile */
 export interface CpuProfile {
@@ -28,23 +27,23 @@ export interface CpuProfile {
 export function makeCpuProfile(
   trees: readonly StackNode[],
   sinceMs: number,
-  locate: (frame: Frame) => string | null,
+  locate: (node: StackNode) => string | null,
 ): CpuProfile {
   const nodes: CpuProfile['nodes'][number][] = [];
   const samples: number[] = [];
   const timeDeltas = [0];
-  const scripts = new Map<string, string>();
-  const scriptId = (url: string): string => {
-    if (!scripts.has(url)) scripts.set(url, url === '' ? '0' : String(scripts.size + 1));
-    return scripts.get(url)!;
-  };
+  const scripts = new Map([['', '0']]);
   let totalMs = 0;
-  const append = (node: Pick<StackNode, 'name' | 'frame' | 'samples' | 'selfMs' | 'children'>): number => {
-    const { name: functionName, frame, samples: hitCount, selfMs } = node;
-    const { url, line, column } = parsePlace(frame === null ? null : locate(frame));
+  const append = (node: StackNode): number => {
+    const { name: functionName, samples: hitCount, selfMs, frame } = node;
+    // Nowhere has neither URL nor line.
+    const [, url = '', line = 0, column = 0] =
+      /^(.*):(\d+):(\d+)$/s.exec((frame === null ? null : locate(node)) ?? '') ?? [];
+    if (!scripts.has(url)) scripts.set(url, String(scripts.size));
     const id = nodes.length + 1;
     const children: number[] = [];
-    const callFrame = { functionName, scriptId: scriptId(url), url, lineNumber: line - 1, columnNumber: column - 1 };
+    const [lineNumber, columnNumber] = [Number(line) - 1, Number(column) - 1];
+    const callFrame = { functionName, scriptId: scripts.get(url)!, url, lineNumber, columnNumber };
     nodes.push({ id, callFrame, hitCount, children });
     for (let i = 0; i < hitCount; i++) {
       samples.push(id);
@@ -55,17 +54,12 @@ export function makeCpuProfile(
     for (const child of node.children) children.push(append(child));
     return id;
   };
-  append({ name: '(root)', frame: null, samples: 0, selfMs: 0, children: [...trees] });
+  const root = new StackNode('', '(root)', null);
+  root.children.push(...trees);
+  append(root);
   // The last one ends where it is seen again.
   if (samples.length > 0) samples.push(samples.at(-1)!);
   else timeDeltas.pop();
   const startTime = Math.round(1_000 * sinceMs);
   return { nodes, startTime, endTime: startTime + Math.round(1_000 * totalMs), samples, timeDeltas };
-}
-
-/** Nowhere has neither URL nor line. */
-function parsePlace(place: string | null): { url: string; line: number; column: number } {
-  const found = place === null ? null : /^(.*):(\d+):(\d+)$/s.exec(place);
-  if (found === null) return { url: '', line: 0, column: 0 };
-  return { url: found[1]!, line: Number(found[2]), column: Number(found[3]) };
 }

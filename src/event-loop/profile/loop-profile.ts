@@ -16,31 +16,18 @@ const MAX_SAMPLE_MS = 10_000;
 /** A request whose route is not known so long after the sample counts as background. */
 const ROUTE_WAIT_MS = 2_000;
 
-/** Requests of a route that have ended. */
-class RouteEnds {
-  total = 0;
-  /** The total when each half began. */
-  beforeCurrent = 0;
-  beforePrevious = 0;
-  /** Milliseconds of the loop that samples have shown since the application started. */
-  sampledMs = 0;
-}
-
-/** This room alone sets it. */
-const endsOf = (route: Route): RouteEnds | null => route.loopEnds as RouteEnds | null;
-
 /**
  * Shares of the event loop and stacks by route, from samples. It keeps two halves of 5 minutes, so that old times are forgotten
  * and memory is bounded. A sample counts for the milliseconds that it represents, whatever the rate at which it was taken.
  */
 export class LoopProfile implements LoopShares {
-  private previous: SampledWindow;
-  private current: SampledWindow;
-  private turnsAtMs: number;
-  private readonly ends: RouteEnds[] = [];
+  private previous!: SampledWindow;
+  private current!: SampledWindow;
+  /** Milliseconds of the loop that the samples of a route have shown since the application started. */
+  private readonly totalMs = new Map<Route, number>();
   /** Milliseconds that the samples of a request represent. */
   private readonly sampledMsByRequest = new WeakMap<RequestState, number>();
-  /** Samples of requests whose route is not known yet. */
+  /** Samples of requests whose route is not known yet: global middleware of Express runs before it is. */
   private unrouted: { readonly sample: Sample; readonly ms: number }[] = [];
   private readonly collecting = new Set<SampledWindow>();
 
@@ -48,14 +35,12 @@ export class LoopProfile implements LoopShares {
     private readonly owner: RequestOwner,
     private readonly nowMs: MonotonicClock,
   ) {
-    this.current = this.previous = new SampledWindow(nowMs(), MAX_NODES);
-    this.turnsAtMs = nowMs() + HALF_MS;
+    this.start();
   }
 
   /** The sampler starts: the time before it, as the boot of the application, has no samples. */
   start(): void {
     this.current = this.previous = new SampledWindow(this.nowMs(), MAX_NODES);
-    this.turnsAtMs = this.nowMs() + HALF_MS;
   }
 
   /** Off the request path, within some hundred milliseconds after the sample was taken. */
@@ -66,10 +51,9 @@ export class LoopProfile implements LoopShares {
   }
 
   /** On the request path. */
-  requestEnded(state: RequestState): void {
-    if (state.endedMs >= this.turnsAtMs) this.turn(state.endedMs);
-    const { route } = state;
-    if (route !== null) this.endsOf(route).total += 1;
+  requestEnded({ route, endedMs }: RequestState): void {
+    this.turn(endedMs);
+    if (route !== null) this.current.count(route).ended += 1;
   }
 
   /** Counts the samples from now on in one more window, until {@link stopCollecting}. */
@@ -87,7 +71,7 @@ export class LoopProfile implements LoopShares {
   /** The last 5 to 10 minutes, the older half first. */
   recent(): readonly SampledWindow[] {
     this.countRouted();
-    this.turnWhenDue();
+    this.turn(this.nowMs());
     return this.previous === this.current ? [this.current] : [this.previous, this.current];
   }
 
@@ -96,17 +80,14 @@ export class LoopProfile implements LoopShares {
     let ended = 0;
     for (const window of this.recent()) {
       for (const route of routes) {
-        const own = window.routes.get(route);
-        if (own === undefined) continue;
-        sums.samples += own.samples;
-        sums.ms += own.ms;
-        sums.squaredMs += own.squaredMs;
-        sums.requests += own.requests;
+        const counts = window.routes.get(route);
+        if (counts === undefined) continue;
+        sums.samples += counts.samples;
+        sums.ms += counts.ms;
+        sums.squaredMs += counts.squaredMs;
+        sums.requests += counts.requests;
+        ended += counts.ended;
       }
-    }
-    for (const route of routes) {
-      const ends = endsOf(route);
-      if (ends !== null) ended += ends.total - ends.beforePrevious;
     }
     // Requests in flight have samples, too.
     return estimateOwnCpu({ ...sums, requests: Math.max(ended, sums.requests) });
@@ -122,27 +103,17 @@ export class LoopProfile implements LoopShares {
 
   sampledMs(route: Route): number | null {
     if (this.recent().every(({ samples }) => samples === 0)) return null;
-    return endsOf(route)?.sampledMs ?? 0;
-  }
-
-  private turnWhenDue(): void {
-    const nowMs = this.nowMs();
-    if (nowMs >= this.turnsAtMs) this.turn(nowMs);
+    return this.totalMs.get(route) ?? 0;
   }
 
   private turn(nowMs: number): void {
-    const isLongAgo = nowMs >= this.turnsAtMs + HALF_MS;
+    const ageMs = nowMs - this.current.sinceMs;
+    if (ageMs < HALF_MS) return;
     const fresh = new SampledWindow(nowMs, MAX_NODES);
-    this.previous = isLongAgo ? fresh : this.current;
+    this.previous = ageMs >= 2 * HALF_MS ? fresh : this.current;
     this.current = fresh;
-    this.turnsAtMs = nowMs + HALF_MS;
-    for (const ends of this.ends) {
-      ends.beforePrevious = isLongAgo ? ends.total : ends.beforeCurrent;
-      ends.beforeCurrent = ends.total;
-    }
   }
 
-  /** The framework may match a route after the sample: global middleware of Express runs before it. */
   private needsRoute(sample: Sample): boolean {
     const { state } = sample;
     if (state === null || isIdle(sample)) return false;
@@ -159,33 +130,20 @@ export class LoopProfile implements LoopShares {
   }
 
   private count(sample: Sample, given: number): void {
-    this.turnWhenDue();
-    const collecting = [...this.collecting].filter(({ sinceMs }) => sample.atMs >= sinceMs);
-    const windows = [this.current, ...collecting];
-    if (isIdle(sample)) {
-      for (const window of windows) window.addIdle();
-      return;
-    }
+    this.turn(this.nowMs());
+    const windows = [this.current, ...[...this.collecting].filter(({ sinceMs }) => sample.atMs >= sinceMs)];
+    if (isIdle(sample)) return windows.forEach((window) => window.addIdle());
     const ms = Math.min(given, MAX_SAMPLE_MS);
     const request = sample.state?.within ?? sample.state;
     // Another application of the process counts its own requests.
     const own = request?.owner === this.owner ? request : null;
     const route = own?.route ?? null;
-    const [counted] = windows.map((window) => window.add(route, sample, ms));
+    const [counts] = windows.map((window) => window.add(route, sample, ms));
     if (own === null) return;
     const before = this.sampledMsByRequest.get(own) ?? 0;
     this.sampledMsByRequest.set(own, before + ms);
-    if (before === 0) counted!.requests += 1;
-    counted!.squaredMs += ms * (2 * before + ms);
-    if (route !== null) this.endsOf(route).sampledMs += ms;
-  }
-
-  private endsOf(route: Route): RouteEnds {
-    let ends = endsOf(route);
-    if (ends === null) {
-      route.loopEnds = ends = new RouteEnds();
-      this.ends.push(ends);
-    }
-    return ends;
+    if (before === 0) counts!.requests += 1;
+    counts!.squaredMs += ms * (2 * before + ms);
+    if (route !== null) this.totalMs.set(route, (this.totalMs.get(route) ?? 0) + ms);
   }
 }

@@ -6,7 +6,7 @@ import type { Locate, Position } from '../source-lines.js';
 import { makeCpuProfile } from './cpu-profile.js';
 import type { LoopProfile } from './loop-profile.js';
 import { labelRoute, type SampledWindow } from './sampled-window.js';
-import { keyOf, StackNode, StackTree } from './stack-tree.js';
+import { StackNode, StackTree } from './stack-tree.js';
 
 /** While somebody waits for a profile. */
 const SAMPLES_PER_SECOND = 100;
@@ -30,15 +30,19 @@ export class LoopProfiler implements Profiler {
     const windows = seconds === null ? this.loop.recent() : [await this.collect(seconds)];
     const wallMs = this.nowMs() - windows[0]!.sinceMs;
     const tree = new StackTree(MAX_NODES);
-    for (const { stacks } of windows) tree.addTree(stacks);
+    let [samples, idle] = [0, 0];
+    for (const window of windows) {
+      tree.addTree(window.stacks);
+      samples += window.samples;
+      idle += window.idle;
+    }
     const isWanted = (label: string): boolean => route === null || label === route;
     const trees = tree.root.children.filter(({ name }) => isWanted(name));
     const functions = listFunctions(trees);
     const locate = await this.locate([...functions.values()]);
-    const [samples, idle] = [sumOf(windows, (window) => window.samples), sumOf(windows, (window) => window.idle)];
     const { routes, busyMs } = countByRoute(windows, wallMs);
     // Time without a request in flight is not sampled: it counts as idle.
-    const idling = new StackNode('(idle)', null);
+    const idling = new StackNode('(idle)', '(idle)', null);
     idling.selfMs = Math.max(0, wallMs - busyMs);
     idling.samples = idling.selfMs === 0 ? 0 : Math.max(1, idle);
     if (route === null) trees.push(idling);
@@ -46,7 +50,7 @@ export class LoopProfiler implements Profiler {
       samples,
       idle,
       routes: routes.filter((row) => isWanted(row.route)),
-      toCpuProfile: () => makeCpuProfile(trees, windows[0]!.sinceMs, (frame) => locate(functions.get(keyOf(frame))!)),
+      toCpuProfile: () => makeCpuProfile(trees, windows[0]!.sinceMs, ({ key }) => locate(functions.get(key)!)),
     };
   }
 
@@ -76,12 +80,8 @@ export class LoopProfiler implements Profiler {
 /** One place a function, whichever of its lines ran below which caller: viewers add up by place. */
 function listFunctions(trees: readonly StackNode[]): Map<string, Frame> {
   const functions = new Map<string, Frame>();
-  const collect = ({ frame, children }: StackNode): void => {
-    if (frame !== null) {
-      const key = keyOf(frame);
-      const known = functions.get(key);
-      if (known === undefined || frame.line < known.line) functions.set(key, frame);
-    }
+  const collect = ({ key, frame, children }: StackNode): void => {
+    if (frame !== null && frame.line < (functions.get(key)?.line ?? Infinity)) functions.set(key, frame);
     children.forEach(collect);
   };
   trees.forEach(collect);
@@ -89,20 +89,17 @@ function listFunctions(trees: readonly StackNode[]): Map<string, Frame> {
 }
 
 function countByRoute(windows: readonly SampledWindow[], wallMs: number) {
-  const byLabel = new Map<string, { samples: number; ms: number }>();
+  const rows = new Map<string, { route: string; samples: number; ms: number }>();
   let busyMs = 0;
-  for (const { routes } of windows) {
-    for (const [route, { samples, ms }] of routes) {
-      const label = labelRoute(route);
-      const before = byLabel.get(label) ?? { samples: 0, ms: 0 };
-      byLabel.set(label, { samples: before.samples + samples, ms: before.ms + ms });
-      busyMs += ms;
-    }
+  for (const [of, { samples, ms }] of windows.flatMap(({ routes }) => [...routes])) {
+    if (samples === 0) continue;
+    const route = labelRoute(of);
+    const row = rows.get(route) ?? { route, samples: 0, ms: 0 };
+    rows.set(route, { route, samples: row.samples + samples, ms: row.ms + ms });
+    busyMs += ms;
   }
-  const rows = [...byLabel].toSorted(([, a], [, b]) => b.ms - a.ms);
-  const shareOf = (ms: number): number => (wallMs <= 0 ? 0 : Math.min(1, ms / wallMs));
-  return { busyMs, routes: rows.map(([route, { samples, ms }]) => ({ route, samples, share: shareOf(ms) })) };
+  const routes = [...rows.values()]
+    .toSorted((a, b) => b.ms - a.ms)
+    .map(({ route, samples, ms }) => ({ route, samples, share: wallMs <= 0 ? 0 : Math.min(1, ms / wallMs) }));
+  return { busyMs, routes };
 }
-
-const sumOf = (windows: readonly SampledWindow[], figure: (window: SampledWindow) => number): number =>
-  windows.reduce((sum, window) => sum + figure(window), 0);

@@ -1,19 +1,18 @@
-import { entryOf } from '../../core/entry-of.js';
 import { routeName, type Route } from '../../request/routes.js';
 import type { Sample } from '../sample.js';
+import type { SampledRequests } from './own-cpu.js';
 import { StackTree } from './stack-tree.js';
 
 /** In no request's context. */
-export const BACKGROUND = 'background';
+const BACKGROUND = 'background';
 
-/** Samples of one route. */
-export class RouteSamples {
-  samples = 0;
-  ms = 0;
-  /** See {@link SampledRequests}. */
-  squaredMs = 0;
-  /** Requests that had their first sample here. */
-  requests = 0;
+/** Counts of one route; `requests` had their first sample in this window. */
+interface RouteCounts extends SampledRequests {
+  samples: number;
+  ms: number;
+  squaredMs: number;
+  requests: number;
+  ended: number;
 }
 
 /** All samples of a stretch of time. */
@@ -21,7 +20,7 @@ export class SampledWindow {
   samples = 0;
   idle = 0;
   /** Null: in no request's context. */
-  readonly routes = new Map<Route | null, RouteSamples>();
+  readonly routes = new Map<Route | null, RouteCounts>();
   readonly stacks: StackTree;
 
   constructor(
@@ -37,13 +36,20 @@ export class SampledWindow {
   }
 
   /** `ms`: what the sample represents. */
-  add(route: Route | null, { frames, cut }: Sample, ms: number): RouteSamples {
+  add(route: Route | null, { frames, cut }: Sample, ms: number): RouteCounts {
     this.samples += 1;
     this.stacks.add(labelRoute(route), frames, cut, ms);
-    const own = entryOf(this.routes, route, () => new RouteSamples());
-    own.samples += 1;
-    own.ms += ms;
-    return own;
+    const counts = this.count(route);
+    counts.samples += 1;
+    counts.ms += ms;
+    return counts;
+  }
+
+  count(route: Route | null): RouteCounts {
+    let counts = this.routes.get(route);
+    if (counts === undefined)
+      this.routes.set(route, (counts = { samples: 0, ms: 0, squaredMs: 0, requests: 0, ended: 0 }));
+    return counts;
   }
 }
 

@@ -7,8 +7,9 @@ export class StackNode {
   samples = 0;
   selfMs = 0;
 
-  /** `frame`: as it was first seen; null for a node that is no function's, such as a route. */
+  /** `key`: the same for the same function. `frame`: as it was first seen; null for a label, such as a route. */
   constructor(
+    readonly key: string,
     readonly name: string,
     readonly frame: Frame | null,
   ) {}
@@ -18,9 +19,8 @@ export class StackNode {
     return this.children.reduce((sum, child) => sum + child.totalMs, this.selfMs);
   }
 
-  /** The child of a name that is no function's. */
-  labelled(name: string): StackNode | undefined {
-    return this.children.find((child) => child.frame === null && child.name === name);
+  find(key: string): StackNode | undefined {
+    return this.children.find((child) => child.key === key);
   }
 }
 
@@ -34,27 +34,22 @@ const KEPT_SHARE = 1 / 8;
 
 /** Counts stacks below labels, with a bound on its nodes: the rarest calls become one node `(other)` of their caller. */
 export class StackTree {
-  readonly root = new StackNode('(root)', null);
-  private nodes = 1;
+  readonly root = new StackNode('', '(root)', null);
+  size = 1;
 
   constructor(private readonly maxNodes: number) {}
-
-  get size(): number {
-    return this.nodes;
-  }
 
   /** `frames`: innermost first. Calls that only wait are left out, since they do not run. */
   add(label: string, frames: readonly Frame[], cut: boolean, ms: number): void {
     const running = frames.filter((frame) => !frame.async);
     // The label, the mark of a cut, and each frame.
-    if (this.nodes + running.length + 2 > this.maxNodes) this.fold();
-    let node = this.root.labelled(label) ?? this.appendLabel(label);
-    if (cut) node = node.labelled(CUT) ?? this.append(node, CUT, null);
+    if (this.size + running.length + 2 > this.maxNodes) this.fold();
+    const hasRoom = this.root.children.length < KEPT_SHARE * this.maxNodes;
+    let node = this.root.find(label) ?? this.enter(this.root, hasRoom ? label : OTHER);
+    if (cut) node = this.enter(node, CUT);
     // A stack deeper than the whole tree is cut as well.
-    for (const frame of running.slice(0, this.maxNodes - this.nodes).reverse()) {
-      node =
-        node.children.find((child) => isSameFunction(child.frame, frame)) ?? this.append(node, nameFrame(frame), frame);
-    }
+    for (const frame of running.slice(0, this.maxNodes - this.size).reverse())
+      node = this.enter(node, formatKey(frame), nameFrame(frame), frame);
     node.samples += 1;
     node.selfMs += ms;
   }
@@ -65,27 +60,21 @@ export class StackTree {
   }
 
   private addBelow(node: StackNode, children: readonly StackNode[]): void {
-    for (const child of children) {
-      const { name, frame } = child;
-      const own =
-        (frame === null ? node.labelled(name) : node.children.find((of) => isSameFunction(of.frame, frame))) ??
-        this.append(node, name, frame);
-      own.samples += child.samples;
-      own.selfMs += child.selfMs;
-      this.addBelow(own, child.children);
+    for (const { key, name, frame, samples, selfMs, children: below } of children) {
+      const own = this.enter(node, key, name, frame);
+      own.samples += samples;
+      own.selfMs += selfMs;
+      this.addBelow(own, below);
     }
   }
 
-  private append(parent: StackNode, name: string, frame: Frame | null): StackNode {
-    const node = new StackNode(name, frame);
+  private enter(parent: StackNode, key: string, name = key, frame: Frame | null = null): StackNode {
+    const known = parent.find(key);
+    if (known !== undefined) return known;
+    const node = new StackNode(key, name, frame);
     parent.children.push(node);
-    this.nodes += 1;
+    this.size += 1;
     return node;
-  }
-
-  private appendLabel(label: string): StackNode {
-    if (this.root.children.length < KEPT_SHARE * this.maxNodes) return this.append(this.root, label, null);
-    return this.root.labelled(OTHER) ?? this.append(this.root, OTHER, null);
   }
 
   /** Keeps the labels and the heaviest calls: each of them may get one node `(other)`, so that half of the room is free. */
@@ -98,44 +87,30 @@ export class StackTree {
     for (const { children } of this.root.children) children.forEach(collect);
     totals.sort((a, b) => b - a);
     const leastMs = totals[Math.floor(totals.length * KEPT_SHARE)] ?? 0;
-    this.nodes = 1 + this.root.children.length;
+    this.size = 1 + this.root.children.length;
     for (const child of this.root.children) this.foldBelow(child, leastMs);
   }
 
   private foldBelow(node: StackNode, leastMs: number): void {
-    const children = node.children.splice(0);
-    let other: StackNode | null = null;
-    for (const child of children) {
-      const isOther = child.frame === null && child.name === OTHER;
-      if (child.totalMs > leastMs && !isOther) {
+    for (const child of node.children.splice(0)) {
+      if (child.totalMs > leastMs && child.key !== OTHER) {
         node.children.push(child);
-        this.nodes += 1;
+        this.size += 1;
         this.foldBelow(child, leastMs);
-        continue;
-      }
-      other ??= this.append(node, OTHER, null);
-      addAll(other, child);
+      } else moveInto(this.enter(node, OTHER), child);
     }
   }
 }
 
-function addAll(into: StackNode, from: StackNode): void {
-  into.samples += from.samples;
-  into.selfMs += from.selfMs;
-  for (const child of from.children) addAll(into, child);
-}
-
-function isSameFunction(a: Frame | null, b: Frame): boolean {
-  if (a === null || a.name !== b.name || a.file !== b.file || a.functionLine !== b.functionLine) return false;
-  return isKnownByName(a) || a.line === b.line;
+function moveInto(node: StackNode, { samples, selfMs, children }: StackNode): void {
+  node.samples += samples;
+  node.selfMs += selfMs;
+  for (const child of children) moveInto(node, child);
 }
 
 /** Without a name or a first line, functions of one file differ by the line that runs. */
-const isKnownByName = ({ name, functionLine }: Frame): boolean => name !== null && functionLine > 0;
-
-/** The same text for the same function. */
-export const keyOf = (frame: Frame): string =>
-  `${frame.name}\n${frame.file}\n${frame.functionLine}\n${isKnownByName(frame) ? '' : frame.line}`;
+const formatKey = ({ name, file, functionLine, line }: Frame): string =>
+  `${name}\n${file}\n${functionLine}\n${name !== null && functionLine > 0 ? '' : line}`;
 
 /** `'ReportsService.render'`; empty for a function without a name, as in V8's own profiles. */
 function nameFrame({ name, typeName = null }: Frame): string {

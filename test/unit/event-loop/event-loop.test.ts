@@ -49,13 +49,14 @@ describe('the event loop', () => {
       host: '127.0.0.1',
       wedgedMs: 30_000,
     };
-    loop = new EventLoop(options, lifecycle as never, recorder as never, report, null);
-    loop.install();
+    const logger = { log() {}, warn() {}, error() {} };
+    loop = new EventLoop(options, { requests: lifecycle, recorder, report, logger } as never, null);
+    loop.install({ adapter: null, modules: new Map() } as never);
     loop.start();
   });
   afterEach(async () => {
     inFlight.clear();
-    await loop.close();
+    await loop.drain();
   });
   const begin = (findRoute = (): null => null): RequestState => {
     const members = {
@@ -82,7 +83,7 @@ describe('the event loop', () => {
       const state = begin();
       spin(THRESHOLD_MS + 20);
       end(state);
-      await loop.settled();
+      await loop.idle();
     });
     // More than one where the machine stood still as well.
     expect(new Set(records.map((one) => one.context))).toEqual(new Set([undefined]));
@@ -91,7 +92,7 @@ describe('the event loop', () => {
   it('does not take the boot of the application for a block', async () => {
     spin(THRESHOLD_MS + 20);
     end(begin());
-    await loop.settled();
+    await loop.idle();
     expect(records).toEqual([]);
   });
 
@@ -102,7 +103,7 @@ describe('the event loop', () => {
     const state = begin(fails);
     requestContext.run(state, () => spin(THRESHOLD_MS * 4));
     end(state);
-    await loop.settled();
+    await loop.idle();
     // A busy machine may add a block of its own.
     expect(records.some(({ record }) => record.durationMs > 3 * THRESHOLD_MS)).toBe(true);
     for (const message of told) expect(message).not.toContain('on purpose');
@@ -121,7 +122,7 @@ describe('the event loop', () => {
       const state = begin();
       requestContext.run(state, () => compiledSpin(THRESHOLD_MS * 4));
       end(state);
-      await loop.settled();
+      await loop.idle();
       return records.some(({ record }) => record.location === 'src/render.ts:4:2');
     });
     const located = records.filter(({ record }) => record.stack.length > 0);
@@ -130,11 +131,11 @@ describe('the event loop', () => {
 
   it('records nothing any more when it is closed', async () => {
     end(begin());
-    await loop.close();
+    await loop.drain();
     const state = begin();
     spin(THRESHOLD_MS + 20);
     end(state);
-    await loop.settled();
+    await loop.idle();
     expect(records).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MODE, WORD } from '../../../src/event-loop/beat.js';
-import { timingOf } from '../../../src/event-loop/event-loop.options.js';
+import { planTiming } from '../../../src/event-loop/event-loop.options.js';
 import { LoopWatch, type Block } from '../../../src/event-loop/loop-watch.js';
 
 /** A loop whose time passes only when told: waiting for events, or running. */
@@ -13,7 +13,7 @@ class Loop {
   /** The blocks that were told before each tick. */
   readonly ticks: number[] = [];
   readonly watch = new LoopWatch(
-    timingOf(50),
+    planTiming(50),
     { nowMs: () => this.nowMs, idleMs: () => this.idle, cpuMs: () => this.cpu },
     () => this.inFlight,
     (block) => this.blocks.push(block),

@@ -2,12 +2,12 @@ import { readdirSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { Beat, MODE, WORD } from '../../../src/event-loop/beat.js';
-import { timingOf } from '../../../src/event-loop/event-loop.options.js';
+import { planTiming } from '../../../src/event-loop/event-loop.options.js';
 import { SamplerWorker } from '../../../src/event-loop/sampler-worker.js';
 import { until } from '../../fixtures/until.js';
 
 const PROBE = 'nestjs-perf:probe:unit';
-const timing = timingOf(50);
+const timing = planTiming(50);
 
 describe('the thread of the sampler', () => {
   let told: string[];

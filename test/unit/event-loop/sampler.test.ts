@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { requestContext, RequestState } from '../../../src/request/request-state.js';
 import { Beat, MODE, WORD } from '../../../src/event-loop/beat.js';
-import { timingOf } from '../../../src/event-loop/event-loop.options.js';
+import { planTiming } from '../../../src/event-loop/event-loop.options.js';
 import type { Sample } from '../../../src/event-loop/sample.js';
 import { Sampler } from '../../../src/event-loop/sampler.js';
 import { until } from '../../fixtures/until.js';
@@ -30,7 +30,7 @@ describe('the sampler', () => {
   beforeEach(() => {
     beat = new Beat(50, nowMs(), () => {});
     const report = new OncePerCause({ log() {}, warn() {}, error() {} }, nowMs);
-    sampler = new Sampler(beat.words, timingOf(50), owner, false, report);
+    sampler = new Sampler(beat.words, planTiming(50), owner, false, report);
     received = [];
     sampler.onSample = (sample) => void received.push(sample);
     sampler.start();

@@ -69,7 +69,7 @@ it('counts the routes beyond an eighth of its room as one', () => {
     ...Array.from({ length: 10 }, (_, i) => `GET /${i}`),
     OTHER,
   ]);
-  expect(tree.root.labelled(OTHER)!.totalMs).toBe(190 * 50);
+  expect(tree.root.find(OTHER)!.totalMs).toBe(190 * 50);
 });
 
 it('takes a stack that is deeper than its room', () => {
