@@ -18,6 +18,8 @@ export interface Verdict {
   /** Epoch milliseconds. */
   since: number;
   scope: 'site' | 'routes' | 'users' | 'upstream' | 'pod';
+  /** The pod, user or upstream of the scope; null of `site` and `routes`. */
+  who?: string | null;
   metric: 'latency' | 'errors' | 'blocked' | 'over';
   /** `'GET /users/:id'` */
   routes: readonly string[];
@@ -33,9 +35,8 @@ export interface Verdict {
 }
 
 /** How a verdict's text tells whom it concerns. */
-export const forUser = (name: string | null, detail: string): string => `for user ${name}${detail}`;
-const USER = /(?<=; for user ).*(?= \(1 of \d+\))/s;
+export const forUser = (name: string): string => `for user ${name}`;
 
 /** The text of a verdict with another name for its user. */
-export const withUserNamed = (text: string, nameOf: (userId: string) => string): string =>
-  text.replace(USER, (userId) => nameOf(userId));
+export const withUserNamed = ({ scope, who, text }: Verdict, nameOf: (userId: string) => string): string =>
+  scope === 'users' && typeof who === 'string' ? text.replace(forUser(who), () => forUser(nameOf(who))) : text;

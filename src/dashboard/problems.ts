@@ -44,7 +44,7 @@ export function problemsOf(situation: Situation): Problem[] {
 /** What became worse and still is. */
 export function verdictProblems(verdicts: readonly Verdict[], nameOf: (userId: string) => string): Problem[] {
   const worse = verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
-  return worse.map(({ text }) => bad('requests', sentence(withUserNamed(text, nameOf))));
+  return worse.map((verdict) => bad('requests', sentence(withUserNamed(verdict, nameOf))));
 }
 
 function failing({ routes, recent }: Situation): Problem[] {

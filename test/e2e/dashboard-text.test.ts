@@ -34,7 +34,7 @@ function slowFor(app: INestApplication, name: string): void {
   const moved = [{ route: 'GET /users/:id', rule: METRICS[1]!, before: 5, now: 7 }] as unknown as readonly Assessment[];
   const scope = { scope: 'users', name, detail: '1 of 214' } as const;
   const text = openedText({ kind: 'worse', since: 0, scope, moved, because: [], against: 'day', release: null });
-  const { verdict } = verdictRecord({ scope: 'users', text });
+  const { verdict } = verdictRecord({ scope: 'users', who: name, text });
   vi.spyOn(app.get(HistoryReader), 'verdicts').mockReturnValue([verdict]);
 }
 

@@ -5,6 +5,7 @@ import { lockFile, type FileLock } from '../../core/file-lock.js';
 import { makeFolder } from '../../core/make-folder.js';
 import { object, optionError, string } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
+import { within } from '../../core/within.js';
 import { workingDirectory } from '../../core/working-directory.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
 import type { HistoryRow } from '../rows/row.js';
@@ -38,7 +39,8 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
     open: async (host) => {
       makeFolder(folder, 0o700);
       const files = new HistoryFiles(folder, host);
-      await files.open();
+      // Whoever writes waits for a lock whose owner may live: what is there can be read at once.
+      await within(TAKEN_MS, () => files.locked());
       return files;
     },
   };
@@ -57,11 +59,15 @@ interface RowsFile {
   readonly to: number;
 }
 
+/** A lock that is free is taken in less, milliseconds. */
+const TAKEN_MS = 200;
+
 /** How often old files are looked for, milliseconds. */
 const SWEEP_MS = HOUR_MS;
 
 class HistoryFiles implements OpenHistoryStore {
   private lock: FileLock | null = null;
+  private locking: Promise<void> | null = null;
   /** After the last append of this process. */
   private readonly lengths = new Map<string, number>();
   /** What a write that failed has appended: its rows come again. */
@@ -73,21 +79,30 @@ class HistoryFiles implements OpenHistoryStore {
     private readonly host: HistoryStoreHost,
   ) {}
 
-  async open(): Promise<void> {
+  /** Resolves when this process is the one that writes. */
+  locked(): Promise<void> {
+    if (this.lock !== null && this.locking === null) return Promise.resolve();
+    this.locking ??= this.open().finally(() => (this.locking = null));
+    // Whoever writes hears of it.
+    this.locking.catch(() => {});
+    return this.locking;
+  }
+
+  private async open(): Promise<void> {
     this.lock = await lockFile(join(this.folder, 'history'), (owner) => inUse(this.folder, owner), this.host.signal);
     try {
       await this.adopt();
       await this.sweep();
     } catch (error) {
-      await this.close();
+      this.release();
       throw error;
     }
   }
 
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
     // Another has taken it over while this process stood still: what is to be written waits until that one has ended.
-    if (this.lock?.isHeld === false) await this.close();
-    if (this.lock === null) await this.open();
+    if (this.lock?.isHeld === false) this.release();
+    await this.locked();
     for (const row of finished) await this.append(row);
     const path = join(this.folder, RUNNING);
     if (running.length === 0) await rm(path, { force: true });
@@ -119,6 +134,11 @@ class HistoryFiles implements OpenHistoryStore {
   }
 
   async close(): Promise<void> {
+    await this.locking?.catch(() => {});
+    this.release();
+  }
+
+  private release(): void {
     this.lock?.release();
     this.lock = null;
   }

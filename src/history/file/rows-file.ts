@@ -2,37 +2,39 @@ import { open, readFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { decodeRow, encodeRow, type HistoryRow } from '../rows/row.js';
 
-/** Before each row: its length and its checksum, four bytes each. */
-const HEAD_BYTES = 8;
+/** Before each row: a mark, its length and its checksum, four bytes each. What follows damage is found by the mark. */
+const HEAD_BYTES = 12;
+const MARK = Buffer.from([0x9e, 0x70, 0x72, 0x01]);
 /** A length beyond it is none. */
 const MAX_ROW_BYTES = 16 * 1024 * 1024;
 
 export function frameOf(row: HistoryRow): Buffer {
   const bytes = encodeRow(row);
   const frame = Buffer.allocUnsafe(HEAD_BYTES + bytes.length);
-  frame.writeUInt32LE(bytes.length, 0);
-  frame.writeUInt32LE(crc32(bytes), 4);
+  MARK.copy(frame);
+  frame.writeUInt32LE(bytes.length, 4);
+  frame.writeUInt32LE(crc32(bytes), 8);
   bytes.copy(frame, HEAD_BYTES);
   return frame;
 }
 
-/** The rows of a file; one whose checksum is wrong is left out, and a torn tail ends it. */
+/** The rows of a file; damage costs the rows that it is in. */
 export function* rowsOf(bytes: Buffer): Generator<HistoryRow> {
   for (const { body } of framesOf(bytes)) {
-    const row = body === null ? null : decodeRow(body);
+    const row = decodeRow(body);
     if (row !== null) yield row;
   }
 }
 
-function* framesOf(bytes: Buffer): Generator<{ readonly body: Buffer | null; readonly end: number }> {
-  let offset = 0;
-  while (offset + HEAD_BYTES <= bytes.length) {
-    const length = bytes.readUInt32LE(offset);
+/** Rows whose checksum is right. After one that is not, the next mark counts: its length may be what is wrong. */
+function* framesOf(bytes: Buffer): Generator<{ readonly body: Buffer; readonly end: number }> {
+  for (let offset = bytes.indexOf(MARK); offset !== -1 && offset + HEAD_BYTES <= bytes.length;) {
+    const length = bytes.readUInt32LE(offset + 4);
     const end = offset + HEAD_BYTES + length;
-    if (length > MAX_ROW_BYTES || end > bytes.length) return;
-    const body = bytes.subarray(offset + HEAD_BYTES, end);
-    yield { body: crc32(body) === bytes.readUInt32LE(offset + 4) ? body : null, end };
-    offset = end;
+    const body = length <= MAX_ROW_BYTES && end <= bytes.length ? bytes.subarray(offset + HEAD_BYTES, end) : null;
+    const isRight = body !== null && crc32(body) === bytes.readUInt32LE(offset + 8);
+    if (isRight) yield { body, end };
+    offset = bytes.indexOf(MARK, isRight ? end : offset + 1);
   }
 }
 
@@ -49,7 +51,7 @@ export async function bytesOf(path: string): Promise<Buffer> {
 /** The length of a file without a torn tail: behind the last row whose checksum is right. */
 function wholeLengthOf(bytes: Buffer): number {
   let whole = 0;
-  for (const { body, end } of framesOf(bytes)) if (body !== null) whole = end;
+  for (const { end } of framesOf(bytes)) whole = end;
   return whole;
 }
 

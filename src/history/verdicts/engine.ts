@@ -13,7 +13,7 @@ import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
 import { ProcessTrack, RECENT, RouteTrack } from './route-track.js';
 import { scopeOf } from './scope.js';
-import { openedText, resolvedText, type Ending } from './text.js';
+import { openedText, resolvedText, type Ending, type Fix } from './text.js';
 import { WeekProfile } from './week-profile.js';
 
 /** Active verdicts at a time. */
@@ -180,6 +180,7 @@ export class VerdictEngine {
       state: 'active',
       since,
       scope: scope.scope,
+      who: scope.name,
       metric: rule.metric,
       routes,
       ...changeOf(moved),
@@ -214,7 +215,8 @@ export class VerdictEngine {
     for (const one of this.active) {
       const ending = this.endingOf(one, at, fresh);
       if (ending === null) continue;
-      const text = resolvedText(one.verdict, at + WINDOW_MS, ending);
+      const fix = ending === 'over' ? this.fixOf(one, at) : null;
+      const text = resolvedText(one.verdict, at + WINDOW_MS, ending, fix);
       one.verdict = { ...one.verdict, state: 'resolved', text };
       for (const route of one.moved.keys()) {
         const track = this.trackOf(route);
@@ -227,6 +229,22 @@ export class VerdictEngine {
     this.active = this.active.filter(({ verdict }) => verdict.state === 'active');
     this.resolved.push(...over);
     return over;
+  }
+
+  /** The release that came just before it was over; null where none did, or it was there when it began. */
+  private fixOf({ verdict, moved }: Active, at: number): Fix | null {
+    const release = this.releases.cameBefore(at - (RECENT - 1) * WINDOW_MS);
+    if (release === null || release.at <= verdict.since) return null;
+    let [before, now, count] = [0, 0, 0];
+    for (const [route, one] of moved) {
+      const level = one.rule.level(this.trackOf(route).recent.at(-1)!);
+      if (level === null) continue;
+      before += one.before * one.count;
+      now += level * one.count;
+      count += one.count;
+    }
+    const [{ rule }] = [...moved.values()] as [Assessment];
+    return { release: release.name, change: count === 0 ? 0 : rule.change(before / count, now / count) };
   }
 
   /** Null while it lasts. */

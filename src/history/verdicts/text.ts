@@ -31,7 +31,7 @@ function whom({ scope, name, detail }: Scope): string {
   const texts: Record<Verdict['scope'], string> = {
     site: `site-wide${more}`,
     pod: `on pod ${name}${more}`,
-    users: forUser(name, more),
+    users: `${forUser(name ?? '')}${more}`,
     upstream: `calls to ${name}`,
     routes: detail ?? '',
   };
@@ -71,11 +71,33 @@ const ENDINGS: Record<Ending, string> = {
   unused: 'hardly asked for in the last 24 hours',
 };
 
+/** The release that ended a change, and how it is against what was before that. */
+export interface Fix {
+  readonly release: string;
+  readonly change: number;
+}
+
+/** A smaller change is none, relative. */
+const SAME = 0.05;
+
+function fixText({ release, change }: Fix, metric: Verdict['metric']): string {
+  const than = 'than before the regression';
+  const share = `${Math.round(Math.abs(change) * 100)} %`;
+  if (metric !== 'latency') return ` since ${release}`;
+  if (Math.abs(change) < SAME) return ` since ${release}, as fast as before the regression`;
+  return ` since ${release}, ${share} ${change < 0 ? 'faster' : 'slower'} ${than}`;
+}
+
 /** `'resolved after 40 minutes: GET /insights (worse since …, +1,183 %)'` */
-export function resolvedText({ kind, since, routes, change, metric }: Verdict, at: number, ending: Ending): string {
+export function resolvedText(
+  { kind, since, routes, change, metric }: Verdict,
+  at: number,
+  ending: Ending,
+  fix: Fix | null,
+): string {
   const minutes = Math.round((at - since) / 60_000);
   const lasted = minutes < 180 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
   const names = routes.length > SHOWN_ROUTES ? `${routes.length} routes` : routes.join(', ');
   const points = metric === 'latency' ? percentText(change) : `${percentText(change)} of all`;
-  return `resolved after ${lasted}: ${names} ${metric}, ${ENDINGS[ending]} (${kind} since ${timeText(since)}, ${points}).`;
+  return `resolved after ${lasted}: ${names} ${metric}, ${ENDINGS[ending]}${fix === null || kind === 'better' ? '' : fixText(fix, metric)} (${kind} since ${timeText(since)}, ${points}).`;
 }

@@ -63,7 +63,7 @@ describe('fileHistory', () => {
     ['half of a row', (bytes: Buffer) => bytes.subarray(0, bytes.length >> 1)],
     [
       'a row whose bytes never arrived',
-      (bytes: Buffer) => Buffer.concat([bytes.subarray(0, 8), Buffer.alloc(bytes.length - 8)]),
+      (bytes: Buffer) => Buffer.concat([bytes.subarray(0, 12), Buffer.alloc(bytes.length - 12)]),
     ],
     ['a length that is none', () => Buffer.from('\xff\xff\xff\xff and no end', 'latin1')],
   ])('reads what stands before %s, cuts it off, and goes on behind it', async (_, torn) => {
@@ -88,15 +88,41 @@ describe('fileHistory', () => {
     bytes[length + 20]! ^= 1;
     // The first byte of a row is its version; its checksum is right.
     const foreign = frameOf(row(9));
-    const body = foreign.subarray(8);
+    const body = foreign.subarray(12);
     body[0] = 2;
     const { crc32 } = await import('node:zlib');
-    foreign.writeUInt32LE(crc32(body), 4);
+    foreign.writeUInt32LE(crc32(body), 8);
     writeFileSync(path!, Buffer.concat([bytes, foreign]));
     const second = await start();
     expect(await countsOf(second)).toEqual([1, 3]);
     await second.write([row(4)], []);
     expect(await countsOf(second)).toEqual([1, 3, 4]);
+  });
+
+  it.each([0, 0xff])('loses the row whose length has become a wrong one, and not what follows', async (byte) => {
+    const first = await start();
+    await first.write([row(1), row(2), row(3)], []);
+    await end(first);
+    const [path] = segments('1h');
+    const bytes = readFileSync(path!);
+    bytes.fill(byte, frameOf(row(1)).length + 4, frameOf(row(1)).length + 8);
+    writeFileSync(path!, bytes);
+    const second = await start();
+    await second.write([row(4)], []);
+    expect(await countsOf(second)).toEqual([1, 3, 4]);
+  });
+
+  it('reads at once what a process has left that may still live, as pid 1 of a container before', async () => {
+    const first = await start();
+    await first.write([row(1)], [row(2)]);
+    await end(first);
+    writeFileSync(join(directory, 'history.lock'), 'host/another-boot/pid:[7] 1 100 0 left-behind');
+    writeFileSync(join(directory, 'running.rows'), frameOf(row(2)));
+    const aborted = new AbortController();
+    const second = await fileHistory({ directory }).open({ ...host, signal: aborted.signal });
+    expect(await countsOf(second)).toEqual([1, 2]);
+    aborted.abort();
+    await expect(second.write([row(3)], [])).rejects.toThrow();
   });
 
   it('loses only the end when the file is cut anywhere', async () => {

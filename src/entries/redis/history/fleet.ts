@@ -117,7 +117,7 @@ function verdictsFrom(text: string): FleetVerdicts | null {
 
 function isVerdict(given: unknown): given is Verdict {
   if (typeof given !== 'object' || given === null) return false;
-  const { id, kind, state, since, text, routes, because, change, ci } = given as Partial<
+  const { id, kind, state, since, who, text, routes, because, change, ci } = given as Partial<
     Record<keyof Verdict, unknown>
   >;
   return (
@@ -126,6 +126,7 @@ function isVerdict(given: unknown): given is Verdict {
     (state === 'active' || state === 'resolved') &&
     typeof since === 'number' &&
     Math.abs(since) < 8.64e15 &&
+    (who === null || who === undefined || typeof who === 'string') &&
     typeof text === 'string' &&
     text.length <= MAX_TEXT &&
     typeof change === 'number' &&
