@@ -68,6 +68,7 @@ export type {
   DurableStore,
   DurableStoreHost,
   NewDurableJob,
+  SpillOptions,
   WorkKind,
 } from './defer/durable/durable-store.js';
 

@@ -54,7 +54,7 @@ interface Owner {
  */
 export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal): Promise<FileLock> {
   const lock = `${file}.lock`;
-  const place = here();
+  const place = describePlace();
   const text = `${place} ${process.pid} ${startOf(process.pid)} ${threadId} ${randomUUID()}`;
   const startedMs = performance.now();
   const [renewals, takings] = [new Unchanged(), new Unchanged()];
@@ -225,7 +225,7 @@ const notOurs = (path: string, expected: string): PerfError =>
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
 /** The scope in which a pid means one process: this host and PID namespace, since this boot. */
-function here(): string {
+export function describePlace(): string {
   const read = (readOne: () => string): string => {
     try {
       return readOne().trim();

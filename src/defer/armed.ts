@@ -1,3 +1,4 @@
+import type { PerfError } from '../core/perf.error.js';
 import type { Capacity } from './capacity.js';
 import type { DeferWhen } from './deferred-work.js';
 
@@ -7,8 +8,8 @@ export interface Armed {
   readonly name?: string;
   /** Null is the default: success while the request is open, anything once it has been decided. */
   readonly when: DeferWhen | null;
-  /** Resolves, and never rejects, when it is on disk, as far as it must be: the handler's answer waits for it. */
-  readonly written?: Promise<unknown>;
+  /** Resolves, and never rejects, when it is on disk, or not in time: with why a route answers 503 then. The answer waits for it. */
+  readonly written?: Promise<PerfError | null>;
   /** The capacity that it takes, and gives back when it is dropped for newer work; left out where it is not. */
   readonly holds?: Capacity;
   drop?(why: string): void;

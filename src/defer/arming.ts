@@ -1,5 +1,4 @@
 import type { Type } from '@nestjs/common';
-import type { Reserved } from './capacity.js';
 import type { Origin } from './counters.js';
 import type { AnyWork, ProvidedWork } from './decorator/work-providers.js';
 import type { DeferWhen } from './deferred-work.js';
@@ -18,5 +17,4 @@ export interface Arming {
   readonly when: DeferWhen | null;
   readonly origin: Origin | null;
   readonly sequence: TaskSequence;
-  readonly reserved: Reserved;
 }

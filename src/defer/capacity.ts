@@ -4,9 +4,6 @@ import type { DeferOverflow } from './defer.options.js';
 /** Why the oldest of all is dropped. */
 export const NEWER = 'newer work took its place';
 
-/** Where work got its capacity before its handler started, with `overflow: 'reject'`: in memory, or on a disk that took entries then. */
-export type Reserved = 'memory' | 'disk' | false;
-
 /** How much may be held. It is taken when work is armed, so that what waits for its response is bounded as well. */
 export class Capacity {
   private items = 0;

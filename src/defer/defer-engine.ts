@@ -14,7 +14,7 @@ import type { DeferredBatchWork, DeferredWork, JobQueue } from './deferred-work.
 import { durableEntry } from './durable/durable-entry.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
 import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
-import { Rejects, type RejectedWork } from './outbox/rejects.js';
+import { Rejects, type DeadLetterPage, type RejectedWork } from './outbox/rejects.js';
 import type { Armed } from './armed.js';
 import type { RequestWork } from './request-work.js';
 import { BatchLane } from './tasks/batches.js';
@@ -25,6 +25,8 @@ import { isThenable } from '../core/thenable.js';
 const CUT_OFF = 'the application closed before it was done';
 /** For what the last durable jobs have deferred, also when the deadline has passed, milliseconds. */
 const LAST_MS = 100;
+/** For the store and the disk to close, when the deadline has passed, milliseconds. */
+const LAST_WORD_MS = 1_000;
 /** A shutdown that takes longer says what it waits for, milliseconds. */
 const LONG_DRAIN_MS = 1_000;
 
@@ -65,12 +67,6 @@ export class DeferEngine {
     this.durable = store === null ? null : new DurableOutbox(store, this.outboxCapacity(), this.shared);
   }
 
-  /** What work is held in until it has run or is stored; null where a disk holds it. */
-  capacityOf({ durable }: { readonly durable: boolean }): Capacity | null {
-    if (!durable || this.durable === null) return this.capacity;
-    return this.durable.diskTakesMore() ? null : this.durable.capacity;
-  }
-
   armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id: string = randomUUID()): Armed | null {
     if (!this.hold(spec.name, arming)) return null;
     const { sequence, when, origin } = arming;
@@ -81,9 +77,9 @@ export class DeferEngine {
   }
 
   armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): Armed | null {
-    const { when, origin, reserved, sequence } = arming;
+    const { when, origin, sequence } = arming;
     if (work.durable) {
-      return this.durable!.arm(durableEntry(work, data, origin), when, reserved, sequence);
+      return this.durable!.arm(durableEntry(work, data, origin), when, sequence);
     }
     const id = work.id ?? randomUUID();
     if (work.kind === 'one') {
@@ -119,8 +115,9 @@ export class DeferEngine {
     return entry.id;
   }
 
-  async rejected(): Promise<RejectedWork[]> {
-    return [...((await this.durable?.rejected()) ?? []), ...this.rejects.list()];
+  async rejected({ offset = 0, limit = 100 }: Partial<DeadLetterPage> = {}): Promise<RejectedWork[]> {
+    const page = { offset, limit };
+    return this.durable?.hasDisk ? await this.durable.rejected(page) : this.rejects.list(page);
   }
 
   async resend(ids?: readonly string[]): Promise<number> {
@@ -158,13 +155,14 @@ export class DeferEngine {
     this.sayCut(`deferred tasks ${closing}`, inProcess, 'make the work durable');
     const unstored = this.durable?.close(CUT_OFF) ?? [];
     this.sayCut(`durable jobs that were not stored ${closing}`, unstored, 'give the store a `spillPath`');
-    const onDisk = this.durable?.onDisk ?? 0;
-    if (onDisk > 0) {
-      const cause = `${onDisk} durable items are not stored yet`;
-      this.shared.report(cause, `${cause}: they stay in the spill file and are sent at the next start.`);
+    const { entries, files } = this.durable?.onDisk ?? { entries: 0, files: 0 };
+    if (entries + files > 0) {
+      const more = files > 0 ? `, and ${files} files of earlier processes,` : '';
+      const cause = `${entries} durable items${more} are not stored yet`;
+      this.shared.report(cause, `${cause}: they stay on disk and are sent at the next start, or by another process.`);
     }
     this.counters.close();
-    await this.durable?.closeStore();
+    await this.durable?.closeStore(Math.max(LAST_WORD_MS, leftMs()));
   }
 
   private sayCut(what: string, names: readonly string[], advice: string): void {
@@ -204,10 +202,9 @@ export class DeferEngine {
   }
 
   /** Takes capacity of this process; false, and counted, when the policy drops the new work. */
-  private hold(name: string, { reserved, origin, sequence }: Arming): boolean {
+  private hold(name: string, { origin, sequence }: Arming): boolean {
     const { capacity } = this;
-    if (reserved !== false || capacity.takeFor(name, () => this.dropOldest() || sequence.dropArmed(capacity)))
-      return true;
+    if (capacity.takeFor(name, () => this.dropOldest() || sequence.dropArmed(capacity))) return true;
     this.counters.drop(null, unstarted(name, namesOf(origin), false), capacity.whyFull);
     return false;
   }

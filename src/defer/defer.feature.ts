@@ -20,6 +20,9 @@ import { DurableWorker } from './durable/durable-worker.js';
 import { HandlerWorks, type PlannedWork } from './decorator/handler-works.js';
 import { WorkProviders } from './decorator/work-providers.js';
 
+/** Dead letters for the page, which looks every few seconds. */
+const NEWEST = 30;
+
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
 export class DeferFeature implements Feature, RejectedList {
   readonly service: Deferrer;
@@ -62,7 +65,7 @@ export class DeferFeature implements Feature, RejectedList {
   }
 
   async rejected(): Promise<readonly Rejected[]> {
-    return (await this.engine?.rejected()) ?? [];
+    return (await this.engine?.rejected({ offset: -NEWEST, limit: NEWEST })) ?? [];
   }
 
   start(): void {
@@ -76,9 +79,10 @@ export class DeferFeature implements Feature, RejectedList {
 
   unready(): readonly string[] {
     if (this.engine === null) return [];
-    const capacities = [this.engine.capacity, this.engine.capacityOf({ durable: true })];
-    const full = [...new Set(capacities)].filter((capacity) => capacity !== null && capacity.left <= 0);
-    return full.map((capacity) => `deferred work is full: ${capacity!.whyFull}`);
+    const { capacity, durable } = this.engine;
+    const capacities = durable?.needsMemory === true ? [capacity, durable.capacity] : [capacity];
+    const full = capacities.filter(({ left }) => left <= 0);
+    return full.map(({ whyFull }) => `deferred work is full: ${whyFull}`);
   }
 
   async idle(): Promise<void> {

@@ -19,7 +19,7 @@ export interface DeferOptions {
   maxPendingBytes?: number;
   /**
    * `'drop-new'` and `'drop-old'` drop, count and report. With `'reject'`, `deferrer.defer()` throws
-   * `PERF_ERR_DEFER_FULL`, and a `@DeferWork` route reserves its room before the handler and answers 503.
+   * `PERF_ERR_DEFER_FULL`, and a `@DeferWork` route whose work finds no room at the handler's end answers 503.
    * @default 'drop-new'
    */
   overflow?: DeferOverflow;

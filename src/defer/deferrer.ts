@@ -114,7 +114,7 @@ export class Deferrer {
   private callerOf(when: DeferWhen | null) {
     const origin = currentRequest(this.requests);
     const requestWork = origin === null ? null : this.workOf(origin);
-    const arming = { when, origin, reserved: false as const, sequence: requestWork ?? new TaskSequence() };
+    const arming = { when, origin, sequence: requestWork ?? new TaskSequence() };
     return { origin, requestWork, arming };
   }
 
@@ -181,17 +181,18 @@ export class Deferrer {
   }
 
   /**
-   * What queues and the store have refused for good, oldest first: with `spillPath` all durable work, else the newest
-   * 1,000 of this process.
-   * @throws PERF_ERR_OFF
+   * Dead letters: what the store has refused for good, oldest first, 100 from `offset` on; `{ offset: -10 }` are the newest 10. With `spillPath` those on its disk, else
+   * the newest 1,000 of this process.
+   * @param page `{ offset: 0, limit: 100 }`
+   * @throws PERF_ERR_OFF, PERF_ERR_STORE when the disk does not answer within 5 s
    */
-  rejected(): Promise<RejectedWork[]> {
-    return this.enabled('deferrer.rejected()').rejected();
+  rejected(page?: { offset?: number; limit?: number }): Promise<RejectedWork[]> {
+    return this.enabled('deferrer.rejected()').rejected(page);
   }
 
   /**
-   * Sends rejects again under their ids: those with these ids, or all. Resolves with how many there was room for.
-   * @throws PERF_ERR_OFF
+   * Sends dead letters again under their ids: those with these ids, or all. Resolves with how many there was room for.
+   * @throws PERF_ERR_OFF, PERF_ERR_STORE when the disk does not answer within 5 s
    */
   resend(ids?: readonly string[]): Promise<number> {
     return this.enabled('deferrer.resend()').resend(ids);

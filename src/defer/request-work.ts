@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { PerfError } from '../core/perf.error.js';
 import type { RequestState } from '../request/request-state.js';
 import type { Armed } from './armed.js';
 import { NEWER, type Capacity } from './capacity.js';
@@ -27,9 +28,10 @@ export class RequestWork extends TaskSequence {
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
-  written: Promise<unknown> | null = null;
   /** Names of the work that was not discarded. */
   readonly committed: string[] = [];
+  /** With the first refusal of what has not been answered yet. */
+  written: Promise<PerfError | null> | null = null;
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */
   constructor(private readonly undecided: Set<RequestWork>) {
@@ -52,9 +54,10 @@ export class RequestWork extends TaskSequence {
   }
 
   /** Nothing that is on disk is kept: a request may last for hours. */
-  private waitFor(written: Promise<unknown>): void {
-    const all: Promise<void> = Promise.all([this.written, written]).then(() => {
+  private waitFor(written: Promise<PerfError | null>): void {
+    const all: Promise<PerfError | null> = Promise.all([this.written, written]).then(([before, now]) => {
       if (this.written === all) this.written = null;
+      return before ?? now;
     });
     this.written = all;
   }

@@ -7,7 +7,7 @@ export interface Rejected {
   readonly rejectedAt: number;
 }
 
-/** Lists them, oldest first; may read a file. Not provided with `defer: false`. */
+/** Lists the newest, oldest first; may read a file. Not provided with `defer: false`. */
 export abstract class RejectedList {
   abstract rejected(): Promise<readonly Rejected[]>;
 }

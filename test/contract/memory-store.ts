@@ -3,6 +3,7 @@ import type {
   DurableStore,
   DurableStoreHost,
   NewDurableJob,
+  SpillOptions,
 } from '../../src/defer/durable/durable-store.js';
 
 interface Held {
@@ -34,7 +35,7 @@ export class MemoryStore implements DurableStore {
   constructor(
     private readonly place: MemoryPlace,
     private readonly worker: boolean,
-    readonly spill: { readonly path: string; readonly maxBytes: number } | null = null,
+    readonly spill: SpillOptions | null = null,
   ) {}
 
   start(host: DurableStoreHost): Promise<void> {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { lineOf } from '../../src/defer/spill/line.js';
+import { writeEntry } from '../../src/defer/spill/line.js';
 import { handlePrototype, temporaryFolder } from '../fixtures/disk.js';
 import { queueName, queueNamed } from '../fixtures/redis.js';
 import { until } from '../fixtures/until.js';
@@ -12,7 +12,7 @@ import { expectBalanced } from '../unit/defer/balanced.js';
 import type { DurableEntry } from '../../src/defer/durable/durable-entry.js';
 import { MemoryPlace, MemoryStore } from './memory-store.js';
 
-it('what BullMQ refuses for good is told, counted, and can be read and sent again; the rest of its bulk is stored', async () => {
+it('what BullMQ refuses for good of the own queue is told and counted; the rest of its bulk is stored', async () => {
   const queue = queueNamed(queueName());
   const { engine, reports } = engineWith();
   onTestFinished(() => engine.drain(100));
@@ -23,7 +23,7 @@ it('what BullMQ refuses for good is told, counted, and can be read and sent agai
   // It is one job's fault only where others get through.
   const others = setInterval(() => add('later', {}), 50);
   onTestFinished(() => clearInterval(others));
-  await until('it to be refused', async () => (await engine.rejected()).length > 0);
+  await until('it to be refused', () => engine.stats().failed > 0);
   clearInterval(others);
   await engine.idle();
   expectBalanced(engine.stats());
@@ -31,14 +31,8 @@ it('what BullMQ refuses for good is told, counted, and can be read and sent agai
   expect(reports).toContainEqual(
     expect.stringMatching(/"test-[^"]+\/large" failed: The size of job large exceeds the limit 10 bytes/),
   );
-  const [rejected] = await engine.rejected();
-  expect(rejected).toMatchObject({ id: 'large-1', name: `${queue.name}/large`, data: 'x'.repeat(100) });
-  expect(rejected!.error).toContain('exceeds the limit');
   expect((await queue.getJobs(['waiting'])).filter(({ name }) => name === 'small')).toHaveLength(7);
-  expect(await engine.resend(['another'])).toBe(0);
-  expect(await engine.resend(['large-1'])).toBe(1);
   expect(await engine.rejected()).toEqual([]);
-  expect(engine.stats().pending).toBe(1);
 });
 
 it('durable work that its store refuses is among the rejects on disk, over a restart, until it is sent again', async () => {
@@ -52,7 +46,7 @@ it('durable work that its store refuses is among the rejects on disk, over a res
   place.refused.add('bad');
   const first = await start();
   const arm = async (id: string): Promise<void> => {
-    const armed = first.durable!.arm(entryOf(id), null, false);
+    const armed = first.durable!.arm(entryOf(id), null);
     armed?.commit(200);
     await armed?.written;
   };
@@ -67,7 +61,7 @@ it('durable work that its store refuses is among the rejects on disk, over a res
   place.refused.clear();
   const second = await start();
   onTestFinished(() => second.drain(100));
-  expect(second.stats()).toMatchObject({ accepted: 0 });
+
   expect(await second.rejected()).toMatchObject([
     { id: 'bad', name: 'receipt', data: { id: 'bad' }, error: 'bad is refused' },
   ]);
@@ -80,8 +74,10 @@ it('durable work that its store refuses is among the rejects on disk, over a res
 it('what is refused again while others are still being sent again stays among the rejects', async () => {
   const folder = temporaryFolder();
   const ids = ['bad', ...Array.from({ length: 80 }, (_, i) => `good-${i}`)];
-  const lines = ids.map((id) => lineOf({ ...entryOf(id), error: 'refused', rejectedAt: 1 } as DurableEntry));
-  writeFileSync(join(folder, 'deferred.ndjson.rejects'), lines.join(''));
+  const lines = ids.map((id) => writeEntry({ ...entryOf(id), error: 'refused', rejectedAt: 1 } as DurableEntry));
+  const gone = join(folder, '0af76519-16cd-43dd-8448-eb211c80319c');
+  mkdirSync(gone, { mode: 0o700 });
+  writeFileSync(join(gone, 'dead-000001.ndjson'), lines.join(''));
   const place = new MemoryPlace();
   place.refused.add('bad');
   const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
@@ -91,31 +87,16 @@ it('what is refused again while others are still being sent again stays among th
   const sync = vi.spyOn(await handlePrototype(), 'datasync');
   sync.mockImplementation(() => new Promise((resolve) => setTimeout(resolve, 25)));
   onTestFinished(() => sync.mockRestore());
-  expect(await engine.resend()).toBe(ids.length);
+  await until('them to be found', async () => (await engine.rejected()).length === ids.length);
+  // Two at once send each of them once.
+  const resent = await Promise.all([engine.resend(), engine.resend()]);
+  expect(resent[0] + resent[1]).toBe(ids.length);
+  // One write for all, and one for each of the chunks that the second has left.
+  expect(sync.mock.calls.length).toBeLessThan(5);
   const others = setInterval(() => void engine.durable!.enqueue(entryOf(randomUUID())), 50);
   onTestFinished(() => clearInterval(others));
   await until('it to be refused', () => engine.stats().failed === 1);
   clearInterval(others);
   await engine.idle();
   expect((await engine.rejected()).map(({ id }) => id)).toEqual(['bad']);
-});
-
-it('jobs of two queues may have one id: each is among the rejects', async () => {
-  const { engine } = engineWith();
-  onTestFinished(() => engine.drain(100));
-  const queues = ['mail', 'audit'].map((name) => ({
-    name,
-    addBulk: (jobs: { name: string }[]) => {
-      return jobs.some((job) => job.name === 'bad') ? Promise.reject(new Error('refused')) : Promise.resolve([]);
-    },
-  }));
-  for (const queue of queues) engine.armJob(queue, 'bad', {}, { jobId: 'order-1' }, OUTSIDE)!.commit(null);
-  const others = setInterval(() => {
-    for (const queue of queues) engine.armJob(queue, 'good', {}, undefined, OUTSIDE)!.commit(null);
-  }, 50);
-  onTestFinished(() => clearInterval(others));
-  await until('both to be refused', () => engine.stats().failed === 2);
-  const rejected = await engine.rejected();
-  expect(rejected.map(({ name }) => name).toSorted()).toEqual(['audit/bad', 'mail/bad']);
-  expect(await engine.resend(['order-1'])).toBe(2);
 });

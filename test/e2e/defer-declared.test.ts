@@ -101,7 +101,10 @@ describe('@DurableWork()', () => {
     await app.app.get(Deferrer).enqueue(SendReceipt, { id: 'c' });
     const { ran } = app.app.get(SendReceipt);
     await until('the declared one to run', () => ran.length === 3);
-    await until('the others to be put back', async () => (await foreign.getDelayedCount()) === names.length);
+    await until('the others to be put back', async () => {
+      const left = await foreign.getJobs(['waiting', 'delayed', 'active']);
+      return left.length === names.length && left.every((job) => 'unknownSinceMs' in (job.data as object));
+    });
     expect(Undeclared.ran).toEqual([]);
     await app.close();
   });

@@ -1,4 +1,3 @@
-import { readdirSync } from 'node:fs';
 import {
   Controller,
   Get,
@@ -15,6 +14,7 @@ import { bullmqStore, type BullmqStoreOptions } from '../../src/entries/bullmq.j
 import { settle } from '../../src/entries/testing.js';
 import { temporaryFolder } from '../fixtures/disk.js';
 import { connection, queueName, queueNamed } from '../fixtures/redis.js';
+import { spilledIn } from '../fixtures/spilled.js';
 import { until } from '../fixtures/until.js';
 import { SendReceipt, startDeferring, WorkLog, WriteAudit } from '../fixtures/works.js';
 
@@ -139,7 +139,7 @@ it('with a spill, is idle only once it is stored, and leaves nothing on disk, al
   app.deferrer.defer(SendReceipt, { order: 'o' }, { durable: true });
   await app.deferrer.idle();
   expect(app.deferrer.stats()).toMatchObject({ accepted: 5, stored: 5, pending: 0 });
-  await until('the disk to be empty', () => readdirSync(folder).every((name) => name.endsWith('.lock')));
+  await until('the disk to be empty', () => spilledIn(folder).ids.length === 0);
 });
 
 it.each(['drop-new', 'reject'] as const)('a full spill and full memory, overflow %s', async (overflow) => {

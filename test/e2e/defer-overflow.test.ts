@@ -6,7 +6,7 @@ import { until } from '../fixtures/until.js';
 import { startDeferring } from '../fixtures/works.js';
 
 describe.each(adapters)('overflow `reject` on %s', (adapter) => {
-  it('reserves room before the handler, answers 503 without running it, and takes requests again later', async () => {
+  it('answers 503 where work finds no room at the end of the handler, and takes requests again later', async () => {
     let handled = 0;
     let release = (): void => {};
     const gate = new Promise<void>((resolve) => (release = resolve));
@@ -32,7 +32,7 @@ describe.each(adapters)('overflow `reject` on %s', (adapter) => {
     expect(await post()).toBe(201);
     await until('three to wait', () => deferrer.stats().pending === 3);
     expect([await post(), await post()]).toEqual([503, 503]);
-    expect(handled).toBe(2);
+    expect(handled).toBe(4);
     release();
     await deferrer.idle();
     expect(await post()).toBe(201);
@@ -40,7 +40,7 @@ describe.each(adapters)('overflow `reject` on %s', (adapter) => {
     expect(deferrer.stats()).toMatchObject({ accepted: 6, completed: 6, dropped: 0 });
   });
 
-  it('keeps nothing of a reservation that was half a success', async () => {
+  it('keeps nothing of a request whose second work finds no room', async () => {
     @Controller('jobs')
     class JobsController {
       @Get('two')
@@ -66,7 +66,7 @@ describe.each(adapters)('overflow `reject` on %s', (adapter) => {
     expect(deferrer.stats()).toMatchObject({ accepted: 1, completed: 1 });
   });
 
-  it('gives the reserved room back when the status forbids the work', async () => {
+  it('takes no room for work that the status forbids', async () => {
     @Controller('jobs')
     class JobsController {
       @Get()

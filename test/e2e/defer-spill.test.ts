@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Controller, Inject, Param, Post, Scope } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
@@ -13,6 +12,7 @@ import {
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapters } from '../fixtures/app.js';
 import { handlePrototype, temporaryFolder } from '../fixtures/disk.js';
+import { spilledIn } from '../fixtures/spilled.js';
 import { until } from '../fixtures/until.js';
 import { startDeferring } from '../fixtures/works.js';
 
@@ -49,7 +49,7 @@ const controllers = [OrdersController, byHand(Scope.DEFAULT, 'by-hand'), byHand(
 
 describe.each(adapters)('durable work with a spill file, on %s', (adapter) => {
   /** A store that is away, and an application with a spill in front of it. */
-  async function startAway(more: DeferOptions = {}, worker = true, path = join(temporaryFolder(), 'spill.ndjson')) {
+  async function startAway(more: DeferOptions = {}, worker = true, path = join(temporaryFolder(), 'spill')) {
     const place = new MemoryPlace();
     place.away = true;
     const start = async () => {
@@ -58,17 +58,17 @@ describe.each(adapters)('durable work with a spill file, on %s', (adapter) => {
       const post = (route: string): Promise<Response> => fetch(`${running.url}/${route}`, { method: 'POST' });
       return { ...running, post, sent: running.app.get(SendReceipt).sent };
     };
-    return { ...(await start()), again: start, place, file: `${path}.1` };
+    return { ...(await start()), again: start, place, spilled: () => spilledIn(path) };
   }
 
   it('has the data on disk before the client has its answer, and strikes it off once it is stored', async () => {
-    const { post, sent, place, file, deferrer } = await startAway();
+    const { post, sent, place, spilled, deferrer } = await startAway();
     await post('orders/o-9');
-    expect(readFileSync(file, 'utf8')).toContain('"data":{"id":"o-9"}');
+    expect(spilled().text).toContain('"data":{"id":"o-9"}');
     await until('it to be buffered', () => deferrer.stats().buffered === 1);
     place.away = false;
     await deferrer.idle();
-    await until('it to be struck off', () => !existsSync(file));
+    await until('it to be struck off', () => spilled().ids.length === 0);
     expect(sent).toMatchObject([{ id: 'o-9' }]);
   });
 
@@ -91,7 +91,7 @@ describe.each(adapters)('durable work with a spill file, on %s', (adapter) => {
   );
 
   it('keeps on disk what memory cannot hold, and loses nothing', async () => {
-    const { post, sent, place, file, deferrer } = await startAway({ maxPending: 5 });
+    const { post, sent, place, spilled, deferrer } = await startAway({ maxPending: 5 });
     const ids = Array.from({ length: 40 }, (_, i) => `o-${i}`);
     await Promise.all(ids.map((id) => post(`orders/${id}`)));
     await until('all to be buffered', () => deferrer.stats().buffered === 40);
@@ -100,20 +100,20 @@ describe.each(adapters)('durable work with a spill file, on %s', (adapter) => {
     await deferrer.idle();
     await until('all receipts', () => sent.length === 40);
     expect(sent.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
-    await until('all to be struck off', () => !existsSync(file));
+    await until('all to be struck off', () => spilled().ids.length === 0);
   });
 
   it('leaves on disk what cannot be stored at shutdown, and sends it at the next start under the same id', async () => {
-    const { post, place, file, close, again } = await startAway({ drainTimeoutMs: 50 });
+    const { post, place, spilled, close, again } = await startAway({ drainTimeoutMs: 50 });
     await Promise.all(['a', 'b'].map((id) => post(`orders/${id}`)));
     await close();
-    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
-    const ids = lines.map((line) => (JSON.parse(line) as { id: string }).id);
+    const { ids } = spilled();
+    expect(ids).toHaveLength(2);
     place.away = false;
     const { sent } = await again();
     await until('both receipts', () => sent.length === 2);
     expect([...place.known].toSorted()).toEqual(ids.toSorted());
     expect(sent.map(({ status }) => status)).toEqual([null, null]);
-    await until('both to be struck off', () => !existsSync(file));
+    await until('both to be struck off', () => spilled().ids.length === 0);
   });
 });

@@ -1,12 +1,13 @@
 import { execFileSync, fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Queue, type Job } from 'bullmq';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../../scripts/redis.mjs';
 import { temporaryFolder } from '../fixtures/disk.js';
 import { ownRedis } from '../fixtures/redis.js';
+import { spilledIn } from '../fixtures/spilled.js';
 import { until } from '../fixtures/until.js';
 
 /** Once in the normal run, several times in the long one: what is killed is hit at another moment each time. */
@@ -100,7 +101,7 @@ describe('the end of a process', () => {
 
   it('SIGKILL under load while Redis is away, with the spill file: nothing durable is lost after a restart', async () => {
     for (let round = 0; round < ROUNDS; round++) {
-      const spillPath = join(temporaryFolder(), 'spill.ndjson');
+      const spillPath = join(temporaryFolder(), 'spill');
       const port = await freePort();
       const first = await startChild(port, spillPath);
       const orders = placeOrders(first.url);
@@ -108,19 +109,19 @@ describe('the end of a process', () => {
       const exit = once(first.child, 'exit');
       first.child.kill('SIGKILL');
       await Promise.all([exit, orders.done]);
-      expect(readFileSync(`${spillPath}.1`, 'utf8').length).toBeGreaterThan(0);
+      expect(spilledIn(spillPath).ids.length).toBeGreaterThan(0);
       await ownRedis({ port });
       await startChild(port, spillPath);
       await until('the spilled work', async () => lost(orders.accepted, await durableIds(port)).length === 0);
       const stored = await durableIds(port);
       expect(stored.length - new Set(stored).size).toBe(0);
-      await until('its files to be deleted', () => !existsSync(`${spillPath}.1`));
+      await until('its entries to be struck off', () => spilledIn(spillPath).ids.length === 0);
     }
   }, 120_000);
 
   it('SIGKILL under load with Redis there and the spill file: nothing lost, nothing twice', async () => {
     for (let round = 0; round < ROUNDS; round++) {
-      const spillPath = join(temporaryFolder(), 'spill.ndjson');
+      const spillPath = join(temporaryFolder(), 'spill');
       const redis = await ownRedis();
       const first = await startChild(redis.port, spillPath);
       const orders = placeOrders(first.url);

@@ -23,7 +23,7 @@ async function startStore(port: number) {
   const accepted: string[] = [];
   const add = async (): Promise<void> => {
     const id = `w-${randomUUID()}`;
-    const armed = engine.durable!.arm(entryOf(id), null, false)!;
+    const armed = engine.durable!.arm(entryOf(id), null)!;
     armed.commit(201);
     await armed.written;
     accepted.push(id);

@@ -4,7 +4,6 @@ import {
   concat,
   defer as onSubscription,
   finalize,
-  from,
   ignoreElements,
   isObservable,
   tap,
@@ -14,7 +13,7 @@ import {
 import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../request/request-state.js';
 import { isThenable } from '../../core/thenable.js';
-import type { Capacity } from '../capacity.js';
+import { PerfError } from '../../core/perf.error.js';
 import { namesOf, unstarted } from '../counters.js';
 import type { Arming, ClassWork } from '../arming.js';
 import type { DeferEngine } from '../defer-engine.js';
@@ -28,15 +27,12 @@ export type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; re
 
 /** A promise for request-scoped work, which must be made first. */
 type MaybeArmed = Armed | null | Promise<Armed | null>;
-
-/** By work, the capacity taken before the handler started; null where a disk takes it. Empty without `overflow: 'reject'`. */
-type Reservations = ReadonlyMap<PlannedWork, Capacity | null>;
-const NOTHING: Reservations = new Map();
+/** An error: there is no room for it, and the route answers 503. */
+type Ready = Armed | PerfError | null;
 
 interface HandlerEnd {
   readonly works: readonly PlannedWork[];
   readonly origin: RequestState;
-  readonly reserved: Reservations;
   /** What its request has armed. */
   readonly requestWork: RequestWork;
   /** How much that was when the handler began. */
@@ -62,9 +58,8 @@ export class HandlerWorks {
     const requestWork = this.workOf(origin);
     // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
     requestWork.retract(works);
-    const reserved = this.reserve(works);
     const place = requestWork.size;
-    const end = { works, origin, reserved, requestWork, place, result: undefined, error: null, success: false };
+    const end = { works, origin, requestWork, place, result: undefined, error: null, success: false };
     const ended = this.engine.handlerStarted();
     try {
       const value = this.runHandler(end, streams, proceed);
@@ -118,136 +113,103 @@ export class HandlerWorks {
     return after(this.succeeded(end, streams ? undefined : value), () => value);
   }
 
-  /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
+  /** An observable is one value: its last, once it has completed, as it is for Nest. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
-    let heard = false;
-    end.requestWork.arm(
-      this.unheard(end, () => heard),
-      { works: end.works, place: end.place, retractable: true },
-    );
-    // Nest does not listen for a client that has gone already (older 11s do), and ends no response.
-    setImmediate(() => heard || end.requestWork.handlerEnded(false));
     return onSubscription(() => {
-      heard = true;
       const handled = this.engine.handlerStarted();
-      let [last, hasValue]: [unknown, boolean] = [undefined, false];
-      let ended: Promise<void> | null = null;
-      const succeeded = async (): Promise<void> => this.succeeded(end, last);
-      const failed = async (error: unknown): Promise<void> => this.failed(end, error);
-      const armed = (done: Promise<void>): Observable<never> => {
-        ended = done;
-        return from(done).pipe(ignoreElements());
+      let [last, hasValue, hasEnded] = [undefined as unknown, false, false];
+      const arm = (done: () => Promise<void> | undefined): Observable<never> => {
+        hasEnded = true;
+        return onSubscription(async () => done()).pipe(ignoreElements());
       };
       const seen = values.pipe(
         tap((value) => ([last, hasValue] = [value, true])),
         catchError((error: unknown) =>
           concat(
-            armed(failed(error)),
+            arm(() => this.failed(end, error)),
             throwError(() => error),
           ),
         ),
       );
-      const completed = onSubscription(() => armed(succeeded()));
+      const completed = onSubscription(() => arm(() => this.succeeded(end, last)));
       // `first()` has what it wants; `timeout()` has given up.
-      const given = (): Promise<void> => (hasValue ? succeeded() : failed(new Error(GIVEN_UP)));
-      return concat(seen, completed).pipe(finalize(() => void (ended ?? given()).then(handled, handled)));
+      const endEarly = async (): Promise<void> => {
+        if (!hasEnded) await (hasValue ? this.succeeded(end, last) : this.failed(end, new Error(GIVEN_UP)));
+      };
+      return concat(seen, completed).pipe(finalize(() => void endEarly().then(handled, handled)));
     });
   }
 
-  /** An observable that comes when its interceptor has given up already: nobody ever listens to it. */
-  private unheard(end: HandlerEnd, heard: () => boolean): Armed {
-    const { counters } = this.engine;
-    return {
-      when: 'always',
-      commit: () => {
-        if (heard()) return;
-        counters.expect(1);
-        // Where the request was decided before, Nest may be about to listen.
-        setImmediate(() => {
-          if (!heard()) void this.failed(end, new Error(GIVEN_UP));
-          counters.expect(-1);
-        });
-      },
-      discard: () => {
-        if (!heard()) for (const work of end.works) this.giveBack(work, end);
-      },
-    };
+  /** @throws 503 with `overflow: 'reject'`, where some of it finds no room, on disk or in memory */
+  private succeeded(end: HandlerEnd, result: unknown): Promise<void> | undefined {
+    return this.armAll(Object.assign(end, { result, success: true }));
   }
 
-  /** With `overflow: 'reject'`, takes capacity for all the handler's work before it starts, or answers 503. */
-  private reserve(works: readonly PlannedWork[]): Reservations {
-    if (this.engine.options.overflow !== 'reject') return NOTHING;
-    const taken = new Map<PlannedWork, Capacity | null>();
-    for (const work of works) {
-      const capacity = this.engine.capacityOf(work);
-      if (capacity?.take() === false) {
-        for (const other of taken.values()) other?.release();
-        const cause = capacity.deferFullError(work.name);
-        throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
-      }
-      taken.set(work, capacity);
-    }
-    return taken;
+  private failed(end: HandlerEnd, error: unknown): Promise<void> | undefined {
+    return this.armAll(Object.assign(end, { error }));
   }
-
-  private succeeded = (end: HandlerEnd, result: unknown): Promise<void> | undefined =>
-    this.armAll(Object.assign(end, { result, success: true }));
-
-  private failed = (end: HandlerEnd, error: unknown): Promise<void> | undefined =>
-    this.armAll(Object.assign(end, { error }));
 
   /** Resolves when all of it is armed: what must be on disk is. Undefined: it is already. */
   private armAll(end: HandlerEnd): Promise<void> | undefined {
     const armings = end.works.map((work) => this.armFor(work, end));
     if (armings.some(isThenable)) return this.armInTurn(end, armings);
-    return this.place(end, armings as (Armed | null)[]);
+    return this.place(end, armings as Ready[]);
   }
 
   /** One after the other, so that their order stays. */
-  private async armInTurn(end: HandlerEnd, armings: readonly MaybeArmed[]): Promise<void> {
-    const ready: (Armed | null)[] = [];
+  private async armInTurn(end: HandlerEnd, armings: readonly (Ready | Promise<Ready>)[]): Promise<void> {
+    const ready: Ready[] = [];
     for (const armed of armings) ready.push(await armed);
     await this.place(end, ready);
   }
 
-  private place(end: HandlerEnd, armings: readonly (Armed | null)[]): Promise<void> | undefined {
+  private place(end: HandlerEnd, armings: readonly Ready[]): Promise<void> | undefined {
     const { works, requestWork, place, success } = end;
     for (const armed of armings) {
-      if (armed !== null) requestWork.arm(armed, { works, place, retractable: !success });
+      if (armed !== null && !isRefusal(armed)) requestWork.arm(armed, { works, place, retractable: !success });
     }
-    requestWork.handlerEnded(success);
-    return requestWork.written?.then(() => {});
+    const refusal = armings.find(isRefusal) ?? null;
+    requestWork.handlerEnded(success && refusal === null);
+    if (refusal !== null) throw noRoom(refusal);
+    return requestWork.written?.then((unwritten) => {
+      if (unwritten !== null && canAnswer(end)) throw noRoom(unwritten);
+    });
   }
 
   /**
    * Work that the handler's end speaks for is prepared now. The rest waits for the final status, which exception filters
    * and interceptors may still turn, and is prepared only should it come to that.
    */
-  private armFor(work: PlannedWork, end: HandlerEnd): MaybeArmed {
+  private armFor(work: PlannedWork, end: HandlerEnd): Ready | Promise<Ready> {
     const when = work.when ?? 'success';
-    if (runsAfter(when, end.success)) return this.armNow(work, when, end);
+    if (runsAfter(when, end.success)) return this.armNow(work, when, end, canAnswer(end));
     return {
       name: work.name,
       when,
       commit: (status) => {
-        const armed = this.armNow(work, when, end);
-        if (!isThenable(armed)) return armed?.commit(status);
+        const armed = this.armNow(work, when, end, false);
+        const commit = (late: Ready): void => (isRefusal(late) ? undefined : late?.commit(status));
+        if (!isThenable(armed)) return commit(armed);
         const { counters } = this.engine;
         counters.expect(1);
         void armed.then((late) => {
-          late?.commit(status);
+          commit(late);
           counters.expect(-1);
         });
       },
-      discard: () => void this.giveBack(work, end),
+      discard: () => {},
     };
   }
 
-  /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on. */
-  private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
-    const failed = (error: unknown): null => {
-      this.engine.counters.fail(null, unstarted(work.name, namesOf(end.origin), work.durable), error);
-      return this.giveBack(work, end);
+  /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on; unless it `mayRefuse`. */
+  private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd, mayRefuse: boolean): Ready | Promise<Ready> {
+    const { counters } = this.engine;
+    const failed = (error: unknown): PerfError | null => {
+      const item = unstarted(work.name, namesOf(end.origin), work.durable);
+      if (!isRefusal(error)) counters.fail(null, item, error);
+      else if (mayRefuse) return error;
+      else counters.drop(null, item, 'there is no room for it (defer.maxPending)');
+      return null;
     };
     try {
       const armed = this.arm(work, when, end);
@@ -257,16 +219,9 @@ export class HandlerWorks {
     }
   }
 
-  private giveBack(work: PlannedWork, { reserved }: HandlerEnd): null {
-    reserved.get(work)?.release();
-    return null;
-  }
-
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
     const { origin, requestWork } = end;
-    const capacity = end.reserved.get(work);
-    const reserved = capacity === undefined ? false : capacity === null ? 'disk' : 'memory';
-    const arming: Arming = { when, origin, reserved, sequence: requestWork };
+    const arming: Arming = { when, origin, sequence: requestWork };
     if ('run' in work) {
       return this.engine.armTask(work, ({ told }) => work.run(contextOf(end, told.status)), arming);
     }
@@ -276,13 +231,22 @@ export class HandlerWorks {
         Promise.resolve(data).catch(() => {});
         throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
       }
-      if (instance.prepare !== undefined && data === undefined) return this.giveBack(work, end);
+      if (instance.prepare !== undefined && data === undefined) return null;
       return this.engine.armClass(work, instance, data, arming);
     };
     const provided = work.provide(origin.frameworkRequest);
     return isThenable(provided) ? provided.then(armWith) : armWith(provided);
   }
 }
+
+const isRefusal = (error: unknown): error is PerfError =>
+  error instanceof PerfError && error.code === 'PERF_ERR_DEFER_FULL';
+
+const noRoom = (cause: PerfError): Error =>
+  new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
+
+/** The handler has succeeded, and has not answered by itself. */
+const canAnswer = ({ success, origin }: HandlerEnd): boolean => success && origin.response?.headersSent !== true;
 
 /** At once where there is nothing to wait for. */
 function after<T>(done: Promise<void> | undefined, proceed: () => T): T | Promise<T> {

@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
-import type { Capacity, Reserved } from '../capacity.js';
+import { within } from '../../core/within.js';
+import type { Capacity } from '../capacity.js';
 import { unstarted } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
 import { bytesOf, fromJson } from '../outbox/json.js';
 import { Outbox, OutboxItem, type OutboxShared } from '../outbox/outbox.js';
-import type { RejectedWork } from '../outbox/rejects.js';
+import type { DeadLetterPage, RejectedWork } from '../outbox/rejects.js';
 import type { Armed } from '../armed.js';
 import type { Place } from '../spill/segment.js';
+import type { DeadLetter } from '../spill/dead-letters.js';
 import { Spill } from '../spill/spill.js';
 import type { TaskSequence } from '../tasks/task.js';
 import { jobOf, type DurableEntry } from './durable-entry.js';
@@ -16,6 +18,10 @@ import type { DurableStore, DurableStoreHost } from './durable-store.js';
 
 /** Parked entries that are brought back at a time. */
 const TAKE_BACK = 500;
+/** For a last word with the store, which nothing depends on any more, milliseconds. */
+const CLOSE_MS = 1_000;
+/** Whoever looks at dead letters right after the boot waits for those of earlier processes, milliseconds. */
+const ADOPT_MS = 5_000;
 /** When the disk could not be read, it is asked again so much later, milliseconds. */
 const READ_AGAIN_MS = 1_000;
 
@@ -28,6 +34,8 @@ type Item = OutboxItem<DurableEntry>;
 export class DurableOutbox extends Outbox<DurableEntry> {
   private readonly spill: Spill | null;
   private takingBack = false;
+  /** What earlier processes have left is found. */
+  private adopted: Promise<void> = Promise.resolve();
 
   /** A store holds nothing back while its server is away: what is not answered is lost. */
   readonly resendsUnanswered = true;
@@ -36,8 +44,11 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   constructor(store: DurableStore, capacity: Capacity, shared: OutboxShared) {
     super('durable work', true, capacity, shared);
+    const { counters, report } = shared;
     this.target = store.forApplication?.() ?? store;
-    this.spill = store.spill ? new Spill(store.spill) : null;
+    const found = (entries: number): void => counters.move(null, 'buffered', entries);
+    const lost = (entries: number): void => counters.move('buffered', 'stored', entries);
+    this.spill = store.spill ? new Spill(store.spill, { report, found, lost }) : null;
     if (this.spill !== null) capacity.onReleased = () => void this.takeBack();
   }
 
@@ -46,105 +57,104 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return this.spill !== null;
   }
 
-  /** Whether prepared data needs no capacity in memory: a disk holds it, and takes more. */
-  diskTakesMore(): boolean {
-    return this.spill?.takesEntries() === true;
+  /** No disk takes new work. */
+  get needsMemory(): boolean {
+    return this.spill?.refuses !== false;
   }
 
-  /** How much is on disk and nowhere else, once it is closed. */
-  get onDisk(): number {
-    return this.spill?.entries ?? 0;
+  /** How much is on disk and nowhere else, once it is closed: entries, and files of earlier processes that were not read. */
+  get onDisk(): { readonly entries: number; readonly files: number } {
+    const { entries = 0, unreadFiles: files = 0 } = this.spill ?? {};
+    return { entries, files };
   }
 
   /** Opens the store, and the spill: what an earlier process has left in it is sent. `host` is what the store may ask. */
   async start(host: DurableStoreHost): Promise<void> {
     try {
       await this.target.start(host);
-      const left = (await this.spill?.open((cause, message) => this.shared.report(cause, message))) ?? 0;
-      this.shared.counters.move(null, 'buffered', left);
-      void this.takeBack();
+      await this.spill?.open();
+      this.adopted = this.adopt();
     } catch (error) {
       // A boot that fails must not keep the process alive.
       await this.stopWorker(0);
-      await this.closeStore();
+      await this.closeStore(CLOSE_MS);
       throw error;
     }
   }
 
+  private async adopt(): Promise<void> {
+    this.shared.counters.expect(1);
+    await this.spill?.adopt(() => void this.takeBack());
+    this.shared.counters.expect(-1);
+  }
+
   /** The application begins to close: this process takes no durable work from its store any more. */
   async pauseWorker(): Promise<void> {
-    await this.ask('pause its worker', () => this.target.pauseWorker?.());
+    await this.ask('pause its worker', CLOSE_MS, () => this.target.pauseWorker?.());
   }
 
   async stopWorker(deadlineMs: number): Promise<void> {
-    await this.ask('stop its worker', () => this.target.stopWorker(deadlineMs));
+    await this.ask('stop its worker', deadlineMs + CLOSE_MS, () => this.target.stopWorker(deadlineMs));
   }
 
-  async closeStore(): Promise<void> {
-    await this.ask('close', () => this.target.close());
-    await this.ask('close its spill', () => this.spill?.close());
+  async closeStore(deadlineMs: number): Promise<void> {
+    await this.ask('close', deadlineMs, () => this.target.close());
+    await this.spill?.close(deadlineMs);
   }
 
-  private async ask(step: string, store: () => Promise<void> | undefined): Promise<void> {
+  private async ask(step: string, deadlineMs: number, store: () => Promise<void> | undefined): Promise<void> {
+    let why = `it has not answered within ${deadlineMs} ms`;
     try {
-      await store();
+      if (await within(deadlineMs, async () => store())) return;
     } catch (error) {
-      const cause = `store "${this.target.name}" failed to ${step}`;
-      this.shared.report(cause, `${cause}: ${reasonOf(error)}`);
+      why = reasonOf(error);
     }
+    const cause = `store "${this.target.name}" failed to ${step}`;
+    this.shared.report(cause, `${cause}: ${why}`);
   }
 
   /**
    * Null when the policy drops it.
    * @throws PERF_ERR_DEFER_FULL with `'reject'`
    */
-  arm(entry: DurableEntry, when: DeferWhen | null, reserved: Reserved, sequence?: TaskSequence): Armed | null {
-    if (this.spill !== null) return this.armOnDisk(this.spill, entry, when, reserved);
-    if (reserved === false) return this.armInMemory(entry, when, sequence);
-    this.capacity.fill(bytesOf(entry.json), 0);
-    return new OutboxItem(this, entry, when);
+  arm(entry: DurableEntry, when: DeferWhen | null, sequence?: TaskSequence): Armed | null {
+    const { spill } = this;
+    if (spill === null || (this.needsMemory && this.capacity.left < 1)) return this.armInMemory(entry, when, sequence);
+    return this.armOnDisk(spill, entry, when);
   }
 
-  private armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null, reserved: Reserved): Armed {
+  private armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null): Armed {
     const { capacity, shared } = this;
-    const isTaken = this.takeBeforeWriting(entry, reserved);
+    let refusal: PerfError | null = null;
     const writing = this.write(spill, entry).then((place): Armed | null => {
-      if (isTaken) return new OutboxItem(this, entry, when, place);
-      if (place === null) return this.armUnwritten(entry, when);
+      if (place === null && capacity.overflow !== 'reject') return this.armInMemory(entry, when);
+      if (place === null) {
+        refusal = unwrittenError(entry.name);
+        return { when, commit: (status) => this.keepUnwritten(entry, status), discard: () => {} };
+      }
       if (capacity.take(bytesOf(entry.json))) return new OutboxItem(this, entry, when, place);
       return { when, commit: () => this.park(spill, place), discard: () => spill.strike([place]) };
     });
-    const written = writing.catch((error: unknown) => {
+    const armed = writing.catch((error: unknown) => {
       shared.counters.fail(null, unstarted(entry.name, entry, true), error);
       return null;
     });
     return {
       name: entry.name,
       when,
-      written,
-      commit: (status) => void written.then((armed) => armed?.commit(status)),
-      discard: () => void written.then((armed) => armed?.discard()),
+      written: armed.then(() => refusal),
+      commit: (status) => void armed.then((ready) => ready?.commit(status)),
+      discard: () => void armed.then((ready) => ready?.discard()),
     };
   }
 
-  /**
-   * Capacity for what a disk that refuses would leave without any: once it is being written, nobody hears it any more.
-   * @throws PERF_ERR_DEFER_FULL with `'reject'`
-   */
-  private takeBeforeWriting({ name, json }: DurableEntry, reserved: Reserved): boolean {
-    const { capacity } = this;
-    if (reserved === 'memory') capacity.fill(bytesOf(json), 0);
-    if (reserved !== false) return reserved === 'memory';
-    return (
-      capacity.overflow === 'reject' && !this.diskTakesMore() && capacity.takeFor(name, () => false, bytesOf(json))
-    );
-  }
-
-  /** The disk has refused what was taken in: with `'reject'` it is kept, as others of the same moment, however full memory is. */
-  private armUnwritten(entry: DurableEntry, when: DeferWhen | null): Armed | null {
-    if (this.capacity.overflow !== 'reject') return this.armInMemory(entry, when);
-    this.capacity.fill(bytesOf(entry.json));
-    return new OutboxItem(this, entry, when);
+  /** The disk has refused it with `'reject'`, and no route could answer 503. */
+  private keepUnwritten(entry: DurableEntry, status: number | null): void {
+    const { capacity, shared } = this;
+    if (!capacity.take(bytesOf(entry.json))) {
+      return shared.counters.drop(null, unstarted(entry.name, entry, true), capacity.whyFull);
+    }
+    new OutboxItem(this, entry).commit(status);
   }
 
   /**
@@ -172,31 +182,39 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   /** What the store has refused for good and is on disk, oldest first. */
-  async rejected(): Promise<RejectedWork[]> {
-    const entries = (await this.spill?.rejected()) ?? [];
-    return entries.map(({ json, id, name, error, rejectedAt }) => {
+  async rejected(page: DeadLetterPage): Promise<RejectedWork[]> {
+    await within(ADOPT_MS, () => this.adopted);
+    const letters = (await this.spill?.dead.read(page)) ?? [];
+    return letters.map(({ json, id, name, error, rejectedAt }) => {
       return { id, name, data: fromJson(json), error, rejectedAt };
     });
   }
 
   /** Sends those of them with these ids again, all without ids; returns how many there was capacity for. */
   async resend(ids: readonly string[] | undefined): Promise<number> {
-    const again: Item[] = [];
-    for (const { error: _, rejectedAt: __, ...entry } of (await this.spill?.rejected()) ?? []) {
-      if (ids?.includes(entry.id) === false) continue;
-      // On disk before it leaves the rejects: a crash in between sends it twice, under one id.
-      const place = this.capacity.left < 1 ? null : await this.spill!.append(entry);
-      if (place === null) break;
-      this.capacity.fill(bytesOf(entry.json));
-      again.push(new OutboxItem(this, entry, null, place));
+    const { spill, capacity } = this;
+    if (spill === null) return 0;
+    await within(ADOPT_MS, () => this.adopted);
+    const wanted = ids === undefined ? null : new Set(ids);
+    let sent = 0;
+    for (;;) {
+      const limit = Math.min(TAKE_BACK, Math.max(0, capacity.left));
+      const buried = await spill.dead.take(wanted, limit);
+      // On disk before they leave the dead letters: a crash in between sends them twice, under one id.
+      const places = await Promise.all(buried.map(({ letter }) => spill.append(withoutError(letter))));
+      const refused = buried.filter((_, i) => places[i] === null);
+      spill.dead.putBack(refused);
+      // Sent only then: what is refused once more would be forgotten with them.
+      await spill.dead.strike(buried.filter((_, i) => places[i] !== null));
+      for (const [i, { letter }] of buried.entries()) {
+        const place = places[i];
+        if (place === null || place === undefined) continue;
+        capacity.fill(bytesOf(letter.json));
+        this.add(new OutboxItem(this, withoutError(letter), null, place));
+        sent += 1;
+      }
+      if (refused.length > 0 || buried.length === 0 || buried.length < limit) return sent;
     }
-    // Sent only then: what is refused once more would be forgotten with them.
-    try {
-      if (again.length > 0) await this.spill?.forgetRejected(new Set(again.map(({ parcel }) => parcel.id)));
-    } finally {
-      for (const item of again) this.add(item);
-    }
-    return again.length;
   }
 
   protected override laneOf({ together, work, name, timeoutMs, attempts, options }: DurableEntry) {
@@ -218,7 +236,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   protected override reject(item: Item, error: string): void {
     if (item.place === null) super.reject(item, error);
-    else void this.spill?.reject(item.parcel, item.place, error);
+    else void this.spill?.bury(item.parcel, item.place, error);
   }
 
   private async write(spill: Spill, entry: DurableEntry): Promise<Place | null> {
@@ -239,7 +257,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   private async takeBack(): Promise<void> {
     const { spill, capacity } = this;
     const limit = Math.min(TAKE_BACK, capacity.left);
-    if (spill === null || this.takingBack || this.closed || spill.parked === 0 || limit < 1) return;
+    if (spill === null || this.takingBack || this.closed || !spill.parked || limit < 1) return;
     this.takingBack = true;
     capacity.fill(0, limit);
     const back = await spill.takeParked(limit).catch(() => null);
@@ -260,3 +278,15 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     void this.takeBack();
   }
 }
+
+function withoutError(letter: DeadLetter): DurableEntry {
+  const { error: _error, rejectedAt: _rejectedAt, ...entry } = letter;
+  return entry;
+}
+
+const unwrittenError = (name: string): PerfError =>
+  new PerfError(
+    'PERF_ERR_DEFER_FULL',
+    `durable work "${name}" is not on disk: the disk of \`spillPath\` refuses it, or has not answered in time. ` +
+      'Answer 503 and let the client come back, or choose another `defer.overflow`.',
+  );

@@ -80,6 +80,15 @@ export interface DurableStore {
   /** Takes no new work and waits for what runs in this process, at the most `deadlineMs`. */
   stopWorker(deadlineMs: number): Promise<void>;
   close(): Promise<void>;
-  /** Where prepared data is kept on disk until it is stored: a file's or folder's path, and what it may hold, bytes. */
-  readonly spill?: { readonly path: string; readonly maxBytes: number } | null;
+  /** Where prepared data is kept on disk until it is stored. */
+  readonly spill?: SpillOptions | null;
+}
+
+export interface SpillOptions {
+  /** Of a folder, which several processes may share. */
+  readonly path: string;
+  /** What it may hold, bytes. */
+  readonly maxBytes: number;
+  /** How long an answer waits for the disk, milliseconds. @default 2_000 */
+  readonly writeTimeoutMs?: number;
 }

@@ -11,6 +11,7 @@ import type { Place } from '../spill/segment.js';
 import type { TaskSequence } from '../tasks/task.js';
 import { BulkSender, type BatchLimits, type BulkEvents } from './bulk-sender.js';
 import { bytesOf, fromJson, toJson } from './json.js';
+import { isServerTrouble } from './server-trouble.js';
 import type { Rejects } from './rejects.js';
 
 /** What leaves this process: durable work, or a job for the application's own queue. */
@@ -153,7 +154,12 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
 
   retried(items: readonly OutboxItem<P>[], error: unknown): void {
     this.shared.counters.retried += items.length;
-    this.reportTrouble(error, 'All is kept, and sent again under the same ids.');
+    this.reportTrouble(
+      error,
+      isServerTrouble(error)
+        ? 'All is kept, and sent again under the same ids.'
+        : 'It is sent again; a job that is refused while others get through is given up, and named.',
+    );
   }
 
   unanswered(error: Error): void {
@@ -235,6 +241,9 @@ export class JobOutbox extends Outbox<JobParcel> {
     };
     return this.armInMemory(parcel, null, sequence);
   }
+
+  /** It is the application's own queue: what it refuses is counted and reported, no more. */
+  protected override reject(): void {}
 
   override store(items: readonly OutboxItem<JobParcel>[]): Promise<unknown> {
     return this.queue.addBulk(

@@ -13,6 +13,12 @@ export interface RejectedWork {
   readonly rejectedAt: number;
 }
 
+/** Which of them, from the oldest on; a negative offset counts from the newest. */
+export interface DeadLetterPage {
+  readonly offset: number;
+  readonly limit: number;
+}
+
 interface Held {
   readonly work: RejectedWork;
   readonly bytes: number;
@@ -38,8 +44,9 @@ export class Rejects {
     }
   }
 
-  list(): RejectedWork[] {
-    return Array.from(this.held, ({ work }) => work);
+  list({ offset, limit }: DeadLetterPage): RejectedWork[] {
+    const all = Array.from(this.held, ({ work }) => work).slice(offset);
+    return all.slice(0, limit);
   }
 
   /** Sends those with these ids again, all without ids; returns how many there was room for. */

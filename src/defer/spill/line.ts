@@ -4,6 +4,14 @@ import type { DurableEntry } from '../durable/durable-entry.js';
 /** Read at a time: parsing it holds the event loop for less than a millisecond. */
 const SLICE_BYTES = 64 * 1024;
 const NEWLINE = 10;
+const STRUCK = '{"struck":';
+
+/** A dead letter says when and why it was refused. */
+export interface SpilledEntry extends DurableEntry {
+  readonly error?: string;
+  /** Epoch milliseconds. */
+  readonly rejectedAt?: number;
+}
 
 export interface Line {
   readonly text: string;
@@ -14,7 +22,7 @@ export interface Line {
 }
 
 /** The lines of a file from an offset on, a slice a turn of the event loop. */
-export async function* linesOf(handle: FileHandle, from: number): AsyncIterable<Line> {
+export async function* readLines(handle: FileHandle, from: number): AsyncIterable<Line> {
   let start = from;
   let pieces: Buffer[] = [];
   let position = from;
@@ -38,37 +46,32 @@ export async function* linesOf(handle: FileHandle, from: number): AsyncIterable<
   yield { text: bytes.toString(), start, end: start + bytes.length, complete: false };
 }
 
-export function lineOf({ json, ...rest }: DurableEntry): string {
+export function writeEntry({ json, ...rest }: DurableEntry): string {
   const head = JSON.stringify(rest);
   return json === undefined ? `${head}\n` : `${head.slice(0, -1)},"data":${json}}\n`;
 }
 
-/** Entries of the same file, by the offsets of their lines. */
-export const struckLine = (offsets: readonly number[]): string => `${JSON.stringify({ struck: offsets })}\n`;
+/** Strikes entries of the same file off, by the offsets of their lines. */
+export const writeStruck = (offsets: readonly number[]): string => `${STRUCK}${JSON.stringify(offsets)}}\n`;
 
-/** What entries of 0.1.0 lack. */
-const DEFAULTS = {
-  traceparent: null,
-  route: null,
-  together: null,
-  options: { queue: null, backoffMs: 1_000, maxBackoffMs: 60_000, delayMs: 0, priority: 0 },
-};
-
-/** Null for what is no entry. */
-export function parseEntry(text: string): DurableEntry | null {
-  const { data, ...rest } = parsed(text) as { data?: unknown } & Partial<DurableEntry>;
-  if (typeof rest.id !== 'string' || typeof rest.work !== 'string') return null;
-  const entry = { ...DEFAULTS, ...(rest as DurableEntry), json: data === undefined ? undefined : JSON.stringify(data) };
-  return { ...entry, options: { ...DEFAULTS.options, ...entry.options } };
+/** The entry of a line; null for what is none: whoever reaches the disk can write anything. */
+export function parseEntry(text: string): SpilledEntry | null {
+  const { data, ...rest } = parse(text) as { data?: unknown } & Partial<DurableEntry>;
+  const { id, work, name, timeoutMs, attempts, at, options } = rest as Partial<DurableEntry>;
+  const hasTexts = [id, work, name].every((one) => typeof one === 'string');
+  const hasNumbers = [timeoutMs, attempts, at, options?.backoffMs, options?.maxBackoffMs].every(Number.isFinite);
+  if (!hasTexts || !hasNumbers) return null;
+  return { ...(rest as SpilledEntry), json: data === undefined ? undefined : JSON.stringify(data) };
 }
 
-/** What a line strikes off: offsets, in files of 0.1.0 ids; null for other lines. */
-export function parseStruck(text: string): (number | string)[] | null {
-  const { struck } = parsed(text) as { struck?: unknown };
-  return Array.isArray(struck) ? (struck as (number | string)[]) : null;
+/** The offsets that a line strikes off; null for other lines, which are not parsed. */
+export function parseStruck(text: string): readonly number[] | null {
+  if (!text.startsWith(STRUCK)) return null;
+  const { struck } = parse(text) as { struck?: unknown };
+  return Array.isArray(struck) ? (struck as number[]) : null;
 }
 
-function parsed(text: string): object {
+function parse(text: string): object {
   try {
     return (JSON.parse(text) as object | null) ?? {};
   } catch {

@@ -1,25 +1,26 @@
+import { constants } from 'node:fs';
 import { open, unlink, type FileHandle } from 'node:fs/promises';
-import { lineOf, linesOf, parseEntry, parseStruck, struckLine } from './line.js';
+import { readLines, parseEntry, parseStruck, writeEntry, writeStruck, type SpilledEntry } from './line.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
 
 /** Text that is brought back at a time, bytes. */
 const TAKE_BYTES = 1024 * 1024;
+const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
+/** Windows has neither. */
+const NO_LINK = (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
-/** What asks a disk that has refused whether it takes entries again: more than most of them. */
-const PROBE = ' '.repeat(64 * 1024);
-
-/** Where an entry stands on disk. */
+/** Where an entry is on disk. */
 export interface Place {
   readonly segment: Segment;
   readonly offset: number;
 }
 
 export interface Taken {
-  readonly entry: DurableEntry;
+  readonly entry: SpilledEntry;
   readonly place: Place;
 }
 
-/** Parked entries that were brought back, and how many lines could be read before and cannot now. */
+/** Parked entries that were brought back, and how many lines cannot be read. */
 export interface TakenBack {
   readonly taken: readonly Taken[];
   readonly damagedLines: number;
@@ -27,17 +28,20 @@ export interface TakenBack {
 
 /**
  * One append-only file of the spill: entries, and lines that strike entries of the same file off. Deleted whole once
- * all of its entries are struck off. An entry goes by the offset of its line: an id may stand in a file more than once.
+ * all of its entries are struck off. An entry goes by the offset of its line: an id may be in a file more than once.
  */
 export class Segment {
-  /** What is known to be whole; more may stand in the file after a write that failed. */
+  /** What is known to be whole; more may be in the file after a write that failed. */
   bytes = 0;
   /** A failed write could not be cut off: nothing may be appended behind it. */
   torn = false;
   /** Lines inside the file that cannot be read. The file is kept then, under another name. */
   damagedLines = 0;
+  /** Another process has the file. */
+  lost = false;
   private readonly inMemory = new Set<number>();
   private readonly onDiskOnly: number[] = [];
+  private isSorted = true;
   /** Struck off, but the file does not say so yet. */
   private struck: number[] = [];
 
@@ -47,29 +51,33 @@ export class Segment {
   ) {}
 
   static async create(path: string): Promise<Segment> {
-    return new Segment(path, await open(path, 'ax+', 0o600));
+    return new Segment(path, await open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | NO_LINK, 0o600));
   }
 
-  /** What an earlier process has left: all of its entries are parked. */
+  /** What an earlier process has left: all of its entries are parked. Parses none of them. */
   static async reopen(path: string): Promise<Segment> {
-    const segment = new Segment(path, await open(path, 'a+', 0o600));
-    const offsets = new Set<number>();
-    const byId = new Map<string, number>();
-    for await (const { text, start, end, complete } of linesOf(segment.handle, 0)) {
-      segment.bytes = end;
-      const struck = parseStruck(text);
-      for (const name of struck ?? []) offsets.delete(typeof name === 'string' ? (byId.get(name) ?? -1) : name);
-      const entry = struck === null ? parseEntry(text) : null;
-      if (entry !== null) {
-        offsets.add(start);
-        byId.set(entry.id, start);
+    const handle = await open(path, O_RDWR | O_APPEND | NO_LINK);
+    const segment = new Segment(path, handle);
+    try {
+      const { nlink, uid, size } = await handle.stat();
+      const isRegular = (await handle.stat()).isFile() && nlink === 1 && uid === (process.getuid?.() ?? uid);
+      if (!isRegular) throw new Error("it is a link, another user's, or no file");
+      const offsets = new Set<number>();
+      for await (const { text, start, end, complete } of readLines(handle, 0)) {
+        // A line that a crash has torn: its response was never sent.
+        if (!complete) break;
+        segment.bytes = end;
+        const struck = parseStruck(text);
+        if (struck === null) offsets.add(start);
+        else for (const offset of struck) offsets.delete(offset);
       }
-      const isRead = struck !== null || entry !== null;
-      if (!complete) await segment.endTornLine(start, isRead);
-      else if (!isRead) segment.damagedLines += 1;
+      if (size > segment.bytes) await segment.cutOff();
+      for (const offset of offsets) segment.onDiskOnly.push(offset);
+      return segment;
+    } catch (error) {
+      await handle.close();
+      throw error;
     }
-    segment.onDiskOnly.push(...offsets);
-    return segment;
   }
 
   get parked(): number {
@@ -83,7 +91,7 @@ export class Segment {
   /** Appends entries; they are on disk when it resolves. A write that fails leaves nothing of them behind. */
   async append(entries: readonly DurableEntry[]): Promise<Place[]> {
     let end = this.bytes;
-    const lines = entries.map(lineOf);
+    const lines = entries.map(writeEntry);
     const places = lines.map((text) => {
       const offset = end;
       end += Buffer.byteLength(text);
@@ -94,18 +102,9 @@ export class Segment {
     return places;
   }
 
-  /** Rejects as the write of an entry would, and leaves nothing behind. */
-  async probe(): Promise<void> {
-    try {
-      await this.handle.appendFile(PROBE);
-      await this.handle.datasync();
-    } finally {
-      await this.cutOff();
-    }
-  }
-
   park(offset: number): void {
     if (this.inMemory.delete(offset)) this.onDiskOnly.push(offset);
+    this.isSorted = false;
   }
 
   strike(offset: number): void {
@@ -114,10 +113,10 @@ export class Segment {
 
   /** Without fsync: a strike that a power cut loses makes its job be sent again under its own id, no more. */
   async writeStrikes(): Promise<void> {
-    if (this.struck.length === 0 || this.torn) return;
+    if (this.struck.length === 0 || this.torn || this.lost) return;
     const offsets = this.struck.splice(0);
     try {
-      await this.write(struckLine(offsets), false);
+      await this.write(writeStruck(offsets), false);
     } catch (error) {
       this.struck.unshift(...offsets);
       throw error;
@@ -126,11 +125,12 @@ export class Segment {
 
   /** Brings up to `limit` parked entries into memory, oldest first. Reads a slice a turn of the event loop. */
   async takeParked(limit: number): Promise<TakenBack> {
-    const wanted = this.onDiskOnly.sort((a, b) => a - b).slice(0, limit);
+    this.sort();
+    const wanted = this.onDiskOnly.slice(0, limit);
     const from = wanted[0]!;
     const taken: Taken[] = [];
     let done = 0;
-    for await (const { text, start: offset } of linesOf(this.handle, from)) {
+    for await (const { text, start: offset } of readLines(this.handle, from)) {
       if (offset - from >= TAKE_BYTES && done > 0) break;
       // What could be read before and cannot now is not waited for.
       while (wanted[done]! < offset) done += 1;
@@ -139,12 +139,44 @@ export class Segment {
       if (wanted[done] === offset) done += 1;
       if (done === wanted.length) break;
     }
-    // Who is parked meanwhile stands behind them.
+    // What is parked meanwhile is behind them.
     const gone = this.onDiskOnly.splice(0, Math.max(1, done));
     const damagedLines = gone.length - taken.length;
     this.damagedLines += damagedLines;
     for (const { place } of taken) this.inMemory.add(place.offset);
     return { taken, damagedLines };
+  }
+
+  /** Parked entries without taking them, oldest first. What cannot be read is parked no more. */
+  async readParked(skip: number, limit: number): Promise<{ read: Taken[]; damagedLines: number }> {
+    this.sort();
+    const wanted = this.onDiskOnly.slice(skip, skip + limit);
+    const read: Taken[] = [];
+    let done = 0;
+    for await (const { text, start: offset } of readLines(this.handle, wanted[0] ?? this.bytes)) {
+      while (wanted[done]! < offset) done += 1;
+      if (done === wanted.length) break;
+      const entry = wanted[done] === offset ? parseEntry(text) : null;
+      if (entry !== null) read.push({ entry, place: { segment: this, offset } });
+    }
+    const readable = new Set(read.map(({ place }) => place.offset));
+    for (const offset of wanted) if (!readable.has(offset)) this.take(offset);
+    return { read, damagedLines: wanted.length - read.length };
+  }
+
+  /** Nobody else gets a parked entry that was taken, until it is parked again or struck off. */
+  take(offset: number): void {
+    const at = this.onDiskOnly.indexOf(offset);
+    if (at < 0) return;
+    this.onDiskOnly.splice(at, 1);
+    this.inMemory.add(offset);
+  }
+
+  /** The same file, empty: places of before mean nothing in it. */
+  async reset(): Promise<Segment> {
+    await this.handle.truncate(0);
+    this.lost = true;
+    return new Segment(this.path, this.handle);
   }
 
   async remove(): Promise<void> {
@@ -156,15 +188,9 @@ export class Segment {
     return this.handle.close();
   }
 
-  /** A last line that a crash has torn: its response was never sent. What is struck off now must not be written behind it. */
-  private async endTornLine(start: number, isRead: boolean): Promise<void> {
-    try {
-      if (isRead) return await this.write('\n', false);
-      await this.handle.truncate(start);
-      this.bytes = start;
-    } catch {
-      this.torn = true;
-    }
+  private sort(): void {
+    if (!this.isSorted) this.onDiskOnly.sort((a, b) => a - b);
+    this.isSorted = true;
   }
 
   private async write(text: string, durably = true): Promise<void> {
@@ -178,7 +204,7 @@ export class Segment {
     }
   }
 
-  /** What stands behind the last whole line. */
+  /** Removes what is behind the last whole line. */
   private async cutOff(): Promise<void> {
     await this.handle.truncate(this.bytes).catch(() => (this.torn = true));
   }

@@ -1,131 +1,181 @@
-import { open, readdir, rename, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { basename, dirname, join, resolve } from 'node:path';
-import { lockFile, type FileLock } from '../../core/file-lock.js';
-import { makeFolder } from '../../core/make-folder.js';
+import { inRootContext } from '../../core/root-context.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
+import { within } from '../../core/within.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
-import { RejectFile, type RejectedEntry } from './reject-file.js';
+import type { SpillOptions } from '../durable/durable-store.js';
+import { DeadLetters } from './dead-letters.js';
+import { ProcessFolder } from './process-folder.js';
 import { Segment, type Place, type TakenBack } from './segment.js';
 
+/** Of a store that says nothing of it, milliseconds. */
+const WRITE_TIMEOUT_MS = 2_000;
 const SEGMENT_BYTES = 8 * 1024 * 1024;
-/** A disk that has refused is asked again so much later, milliseconds. */
-const ASK_AGAIN_MS = 1_000;
+/** The boot waits no longer for a disk that answers nothing, milliseconds. */
+const OPEN_MS = 10_000;
+/** How often it looks for what processes that are gone have left, milliseconds. */
+const ADOPT_MS = 5_000;
+const NOTHING: TakenBack = { taken: [], damagedLines: 0 };
 
-type Report = (cause: string, message: string) => void;
+/** What an outbox is told. */
+export interface SpillEvents {
+  report(cause: string, message: string): void;
+  /** Entries of other processes that are parked here now. */
+  found(entries: number): void;
+  /** Parked entries that another process has now. */
+  lost(entries: number): void;
+}
 
 /**
- * Durable work on disk until its store has it: numbered segments `<file>.<n>`, each deleted whole once all of its entries
- * are struck off. Entries that arrive together share one write and one fdatasync.
+ * Durable work on disk until its store has it, in the folder of this process: segments, each deleted whole once all of its
+ * entries are struck off. Entries that arrive together share one write and one fdatasync.
  */
 export class Spill {
+  readonly dead: DeadLetters;
+  private readonly folder: ProcessFolder;
+  private readonly root: string;
   private segments: Segment[] = [];
   private active: Segment | null = null;
-  private file = '';
-  private nextNumber = 1;
-  private rejects = new RejectFile('');
+  /** Segments that others have left: opened, and read, one after the other. */
+  private unread: string[] = [];
   private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
   private sweeping = false;
-  /** When the disk has last refused an entry, monotonic milliseconds; null since it has taken one. */
-  private refusedMs: number | null = null;
-  private asking = false;
+  /** The last write has failed. */
+  private failed = false;
+  /** A write has taken longer than `writeTimeoutMs`, and is not over: none is begun behind it. */
+  private stuck = false;
   private closed = false;
   private last: Promise<unknown> = Promise.resolve();
-  private lock: FileLock | null = null;
-  private report: Report = () => {};
+  private adopting: NodeJS.Timeout | undefined;
 
-  /** `path`: of a file, or of a folder in which `deferred.ndjson` is made. */
-  constructor(private readonly options: { readonly path: string; readonly maxBytes: number }) {}
+  constructor(
+    private readonly options: SpillOptions,
+    private readonly events: SpillEvents,
+  ) {
+    this.root = resolve(options.path);
+    const report: SpillEvents['report'] = (cause, message) => events.report(cause, message);
+    this.folder = new ProcessFolder(this.root, report);
+    this.dead = new DeadLetters(this.folder, report);
+  }
 
-  /** How many entries are neither stored nor discarded. */
+  /** How many entries are neither stored nor discarded, of those that were read. */
   get entries(): number {
     return this.segments.reduce((sum, { outstanding }) => sum + outstanding, 0);
   }
 
-  get parked(): number {
-    return this.segments.reduce((sum, { parked }) => sum + parked, 0);
+  /** Files of other processes that were not read yet. */
+  get unreadFiles(): number {
+    return this.unread.length;
   }
 
-  /**
-   * Resolves with how many entries an earlier process has left behind.
-   * @throws PERF_ERR_STORE when a living process uses the same path, or the disk refuses it
-   */
-  async open(report: Report): Promise<number> {
-    this.report = report;
-    try {
-      await this.takeOver();
-    } catch (error) {
-      await this.letGo().catch(() => {});
-      throw error instanceof PerfError ? error : unusable(this.options.path, error);
-    }
-    return this.parked;
-  }
-
-  private async takeOver(): Promise<void> {
-    this.file = await fileAt(resolve(this.options.path));
-    this.lock = await lockFile(this.file, (owner) => inUse(this.file, owner));
-    this.rejects = new RejectFile(`${this.file}.rejects`);
-    for (const { path, number, isAside } of await segmentsOf(this.file)) {
-      this.nextNumber = number + 1;
-      if (isAside) continue;
-      const segment = await Segment.reopen(path);
-      this.segments.push(segment);
-      this.reportDamage(path, segment.damagedLines);
-    }
-    await this.removeFinished();
-  }
-
-  /** Resolves when the entry is on disk, with its place; null when the disk refuses it, which is reported, or it is closed. */
-  async append(entry: DurableEntry): Promise<Place | null> {
-    if (this.closed) return null;
-    const { entries, written } = (this.joining ??= this.newWrite());
-    const at = entries.push(entry) - 1;
-    return (await written)[at] ?? null;
-  }
-
-  /** Whether an entry would be written, as far as is known. Asks the disk again by itself, for as long as somebody asks here. */
-  takesEntries(): boolean {
-    if (this.heldBytes >= this.options.maxBytes) return false;
-    if (this.refusedMs === null) return true;
-    if (!this.asking && performance.now() - this.refusedMs >= ASK_AGAIN_MS) void this.askAgain();
-    return false;
-  }
-
-  private async askAgain(): Promise<void> {
-    this.asking = true;
-    await this.heed(this.onDisk('write', async () => (await this.writable()).probe()));
-    this.asking = false;
-  }
-
-  /** Learns from a write whether the disk takes entries. Never rejects. */
-  private async heed(written: Promise<unknown>): Promise<void> {
-    this.refusedMs = await written.then(
-      () => null,
-      () => performance.now(),
-    );
+  /** The disk has not taken the last entry, or it holds what it may hold. */
+  get refuses(): boolean {
+    return this.stuck || this.failed || this.heldBytes >= this.options.maxBytes;
   }
 
   private get heldBytes(): number {
     return this.segments.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  private newWrite() {
+  get parked(): boolean {
+    return this.unread.length > 0 || this.segments.some(({ parked }) => parked > 0);
+  }
+
+  /** Reads no entry: how many there are has no part in how long it takes. @throws PERF_ERR_STORE when the disk refuses */
+  async open(): Promise<void> {
+    try {
+      const isOpen = await within(OPEN_MS, () => this.folder.open());
+      if (!isOpen) throw new Error(`the disk has not answered within ${OPEN_MS} ms`);
+    } catch (error) {
+      throw unusable(this.options.path, error);
+    }
+  }
+
+  /** Takes over what processes that are gone have left, now and from time to time. Never rejects. */
+  async adopt(onFound: () => void): Promise<void> {
+    try {
+      const { work, dead } = await this.folder.adopt();
+      this.unread.push(...work);
+      this.dead.adopt(dead);
+      if (work.length > 0) onFound();
+    } catch (error) {
+      this.reportTrouble('look for what other processes have left', error);
+    }
+    if (this.closed) return;
+    const again = (): void => void this.adopt(onFound);
+    this.adopting = inRootContext(() => setTimeout(again, ADOPT_MS)).unref();
+  }
+
+  /** Resolves when the entry is on disk, with its place; null when the disk refuses it or is late, which is reported, or it is closed. */
+  async append(entry: DurableEntry): Promise<Place | null> {
+    if (this.closed || this.stuck) return null;
+    const { entries, written } = (this.joining ??= this.startWrite());
+    const at = entries.push(entry) - 1;
+    return (await written)[at] ?? null;
+  }
+
+  private startWrite() {
     const entries: DurableEntry[] = [];
-    const written = this.onDisk('write', async () => {
+    const writing = this.onDisk('write', async () => {
       // What other requests append in this turn joins the same write.
       await nextTurn();
       this.joining = null;
-      return (await this.writable()).append(entries);
+      return this.writeEntries(entries);
     });
-    void this.heed(written);
-    return { entries, written: written.catch((): Place[] => []) };
+    return { entries, written: this.inTime(writing) };
+  }
+
+  private async writeEntries(entries: readonly DurableEntry[]): Promise<Place[]> {
+    const segment = await this.findWritable();
+    const places = await segment.append(entries);
+    if (await this.folder.isOurs()) return places;
+    // Whoever has taken the folder over may have read it before this write.
+    await this.startAnew();
+    return (await this.findWritable()).append(entries);
+  }
+
+  /** What the writes give within `writeTimeoutMs`: nothing after that, and what is written late is struck off again. */
+  private async inTime(writing: Promise<Place[]>): Promise<Place[]> {
+    const { writeTimeoutMs = WRITE_TIMEOUT_MS } = this.options;
+    let places: Place[] = [];
+    const settled = writing.then(
+      (written) => {
+        places = written;
+        this.failed = false;
+      },
+      () => void (this.failed = true),
+    );
+    if (await within(writeTimeoutMs, () => settled)) return places;
+    this.stuck = true;
+    // Whoever arrives meanwhile must not wait with those that have waited.
+    this.joining = null;
+    this.reportTrouble('write', new Error(`the disk has not answered within ${writeTimeoutMs} ms`));
+    void settled.then(() => {
+      this.stuck = false;
+      this.strike(places);
+    });
+    return [];
+  }
+
+  private async startAnew(): Promise<void> {
+    await this.folder.renew();
+    const gone = this.segments.splice(0);
+    this.active = null;
+    this.unread = [];
+    this.dead.lose();
+    this.events.lost(gone.reduce((sum, { parked }) => sum + parked, 0));
+    for (const segment of gone) {
+      segment.lost = true;
+      await segment.close();
+    }
   }
 
   /** Forgets entries: they are stored, or need not run. */
   strike(places: readonly Place[]): void {
     for (const { segment, offset } of places) segment.strike(offset);
-    if (this.sweeping) return;
+    if (this.sweeping || this.closed) return;
     this.sweeping = true;
     void this.sweep();
   }
@@ -135,67 +185,70 @@ export class Spill {
   }
 
   /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
-  takeParked(limit: number): Promise<TakenBack> {
-    return this.onDisk('read', async () => {
-      const segment = this.segments.find(({ parked }) => parked > 0);
-      if (segment === undefined) return { taken: [], damagedLines: 0 };
-      const back = await segment.takeParked(limit);
-      this.reportDamage(segment.path, back.damagedLines);
-      // Where nothing else is left in it, it is put aside now.
-      if (back.damagedLines > 0) this.strike([]);
-      return back;
-    });
-  }
-
-  private reportDamage(path: string, lines: number): void {
-    if (lines === 0) return;
-    const cause = `the spill file ${path} holds damaged lines`;
-    this.report(cause, `${cause}: ${lines} were skipped, the others are sent. It is kept as ${path}.damaged.`);
-  }
-
-  /** Strikes an entry off that the store will never take, once it is among the rejects. Else it is sent at the next start. */
-  async reject(entry: DurableEntry, place: Place, error: string): Promise<void> {
-    const rejected = { ...entry, error, rejectedAt: Date.now() };
-    const writing = this.onDisk('write the rejects', () => this.rejects.add(rejected));
-    await writing.then(
-      () => this.strike([place]),
-      () => {},
-    );
-  }
-
-  rejected(): Promise<RejectedEntry[]> {
-    return this.onDisk('read the rejects', () => this.rejects.read());
-  }
-
-  forgetRejected(ids: ReadonlySet<string>): Promise<void> {
-    return this.onDisk('write the rejects', () => this.rejects.remove(ids));
-  }
-
-  async close(): Promise<void> {
-    this.closed = true;
-    // Who was rejected last is struck off then.
-    await this.last;
-    await this.sweep();
-    await this.letGo();
-  }
-
-  private async letGo(): Promise<void> {
+  async takeParked(limit: number): Promise<TakenBack> {
     try {
-      for (const segment of this.segments.splice(0)) await segment.close();
-    } finally {
-      this.lock?.release();
-      this.lock = null;
+      const segment = this.segments.find(({ parked }) => parked > 0) ?? (await this.openUnread());
+      if (segment === null || segment.parked === 0) return NOTHING;
+      const back = await segment.takeParked(limit);
+      if (back.damagedLines > 0) {
+        const cause = `the spill file ${segment.path} holds damaged lines`;
+        this.events.report(cause, `${cause}: ${back.damagedLines} were skipped, the others are sent. It is kept.`);
+        // Where nothing else is left in it, it is put aside now.
+        this.strike([]);
+      }
+      return back;
+    } catch (error) {
+      this.reportTrouble('read', error);
+      throw error;
     }
   }
 
-  /** One thing after the other touches the files. What the disk refuses is reported. */
+  private async openUnread(): Promise<Segment | null> {
+    const path = this.unread[0];
+    if (path === undefined) return null;
+    try {
+      const segment = await Segment.reopen(path);
+      this.segments.push(segment);
+      this.events.found(segment.parked);
+      if (segment.parked === 0) this.strike([]);
+      return segment;
+    } finally {
+      this.unread = this.unread.filter((other) => other !== path);
+    }
+  }
+
+  /** Strikes an entry off that the store will never take, once it is a dead letter. Else it is sent at the next start. */
+  async bury(entry: DurableEntry, place: Place, error: string): Promise<void> {
+    if (await this.dead.add({ ...entry, error, rejectedAt: Date.now() })) this.strike([place]);
+  }
+
+  async close(deadlineMs: number): Promise<void> {
+    const closing = async (): Promise<void> => {
+      clearTimeout(this.adopting);
+      // What was buried last is struck off then.
+      await this.dead.settled();
+      this.closed = true;
+      await this.last;
+      await this.sweep();
+      for (const segment of this.segments.splice(0)) await segment.close();
+      await this.dead.close();
+      await this.folder.release();
+    };
+    if (await within(deadlineMs, closing)) return;
+    this.closed = true;
+    this.reportTrouble('close', new Error(`the disk has not answered within ${deadlineMs} ms`));
+  }
+
+  /** One write after the other. What the disk refuses is reported. */
   private onDisk<T>(step: string, work: () => Promise<T>): Promise<T> {
     const turn = this.last.then(work);
-    this.last = turn.catch((error: NodeJS.ErrnoException) => {
-      const cause = `spill file: could not ${step}: ${error.code ?? reasonOf(error)}`;
-      this.report(cause, `${cause}. New durable work is in memory only until it can; what is on disk stays there.`);
-    });
+    this.last = turn.catch((error: unknown) => this.reportTrouble(step, error));
     return turn;
+  }
+
+  private reportTrouble(step: string, error: unknown): void {
+    const cause = `spill: could not ${step}: ${(error as NodeJS.ErrnoException).code ?? reasonOf(error)}`;
+    this.events.report(cause, `${cause}. New durable work is not on disk until it can; what is there stays there.`);
   }
 
   /** Writes down what was struck off, and removes what is done with. */
@@ -205,93 +258,54 @@ export class Spill {
       this.sweeping = false;
       // First what needs no room: the disk may be full of it.
       await this.removeFinished();
+      await this.emptyActive();
       for (const segment of this.segments) await segment.writeStrikes();
     });
     await sweeping.catch(() => {});
   }
 
   /** The segment that is written to; a new one when there is none, when it is full, and behind a torn end. */
-  private async writable(): Promise<Segment> {
-    const { active } = this;
-    if (this.lock?.isLost === true) throw new Error('another process has taken it over, while this one stood still');
-    const { heldBytes } = this;
+  private async findWritable(): Promise<Segment> {
+    const { active, heldBytes } = this;
+    if (active !== null && !active.torn && active.bytes < SEGMENT_BYTES && heldBytes < this.options.maxBytes)
+      return active;
     if (heldBytes >= this.options.maxBytes) throw new Error(`it holds ${heldBytes} bytes already (spillMaxBytes)`);
-    if (active !== null && !active.torn && active.bytes < SEGMENT_BYTES) return active;
-    const segment = await Segment.create(`${this.file}.${this.nextNumber}`);
-    this.nextNumber += 1;
+    if (!(await this.folder.isOurs())) await this.startAnew();
+    const segment = await Segment.create(this.folder.nextFile('work'));
     this.segments.push(segment);
     this.active = segment;
-    await syncFolder(dirname(this.file));
+    await this.folder.sync();
     return segment;
   }
 
-  /** The active one goes as well: the next entry gets a file of its own. */
-  private async removeFinished(): Promise<void> {
+  /** The next entry needs no file of its own. */
+  private async emptyActive(): Promise<void> {
+    const { active } = this;
+    if (active === null || active.outstanding > 0 || active.bytes === 0) return;
+    const empty = await active.reset();
+    this.segments = this.segments.map((segment) => (segment === active ? empty : segment));
+    this.active = empty;
+  }
+
+  /** The active one stays. */
+  private async removeFinished(withActive = this.closed): Promise<void> {
     for (const segment of this.segments.filter(({ outstanding }) => outstanding === 0)) {
-      if (segment === this.active && segment.bytes < SEGMENT_BYTES && this.joining !== null) continue;
+      if (segment === this.active && !withActive && segment.damagedLines === 0) continue;
       this.segments = this.segments.filter((other) => other !== segment);
       if (this.active === segment) this.active = null;
       if (segment.damagedLines === 0) await segment.remove();
       else {
         await segment.close();
-        await rename(segment.path, `${segment.path}.damaged`);
+        await this.folder.setAside(segment.path);
       }
     }
   }
 }
 
-async function fileAt(path: string): Promise<string> {
-  const found = await stat(path).catch(() => null);
-  if (found?.isDirectory() === true) return join(path, 'deferred.ndjson');
-  makeFolder(dirname(path));
-  return path;
-}
-
-interface Left {
-  readonly path: string;
-  readonly number: number;
-  /** Damaged, and only kept: its number is not given again. */
-  readonly isAside: boolean;
-}
-
-/** Segments that an earlier process has left, oldest first; 0.1.0 wrote to `<file>` itself, last. */
-async function segmentsOf(file: string): Promise<Left[]> {
-  const name = `${basename(file)}.`;
-  const segments = (await readdir(dirname(file)))
-    .filter((other) => other.startsWith(name) && /^\d+(\.damaged)?$/.test(other.slice(name.length)))
-    .map((other) => {
-      const path = join(dirname(file), other);
-      return { path, number: parseInt(other.slice(name.length), 10), isAside: other.endsWith('.damaged') };
-    })
-    .toSorted((a, b) => a.number - b.number);
-  const found = await stat(file).catch(() => null);
-  if (found?.isFile() === true) segments.push({ path: file, number: segments.at(-1)?.number ?? 0, isAside: false });
-  return segments;
-}
-
-/** A new file is there after a power cut only when its folder is on disk as well. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}
-
-function inUse(file: string, owner: string): PerfError {
-  return new PerfError(
-    'PERF_ERR_STORE',
-    `\`spillPath\` is in use by ${owner}: ${file}. Each application needs a file of its own. ` +
-      'Give every worker of a cluster, and every application of a process, its own path, the same one at each start, and end the old ' +
-      'process before the new one starts.',
-  );
-}
-
 function unusable(path: string, error: unknown): PerfError {
   return new PerfError(
     'PERF_ERR_STORE',
-    `\`spillPath\` "${path}" cannot be used: ${reasonOf(error)}. Name a path in a folder that this process may write to; ` +
+    `\`spillPath\` "${path}" cannot be used: ${reasonOf(error)}. Name a folder that this process may write to; ` +
       'with a read-only root file system, mount a volume there.',
     { cause: error },
   );

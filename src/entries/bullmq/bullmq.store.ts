@@ -5,7 +5,7 @@ import { entryOf } from '../../core/entry-of.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
-import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
+import type { NewDurableJob, DurableStore, DurableStoreHost, SpillOptions } from '../../defer/durable/durable-store.js';
 import { needsAnew } from '../redis/connection.js';
 import {
   attempted,
@@ -50,8 +50,9 @@ export interface BullmqStoreOptions {
    */
   worker?: boolean | { concurrency?: number };
   /**
-   * A path on a local disk: of files that begin with this name, or of a folder. With it, durable data is on disk before the response's last byte, struck off
-   * once Redis has it, and sent again after a crash under the same job ids. One process, one file.
+   * A folder on a disk that survives the process. With it, durable data is on disk before the response's last byte, struck off
+   * once Redis has it, and sent again after a crash under the same job ids. Processes may share it, also on a volume: each
+   * has a folder of its own in it, and takes over those of processes that are gone.
    * @default none
    */
   spillPath?: string;
@@ -60,6 +61,12 @@ export interface BullmqStoreOptions {
    * @default 1_073_741_824 (1 GiB)
    */
   spillMaxBytes?: number;
+  /**
+   * How long an answer waits for the disk, milliseconds. After that a `@DeferWork` route answers 503 with `overflow: 'reject'`, and goes
+   * on with its work in memory only with any other. What comes while the disk hangs does not wait for it.
+   * @default 2_000
+   */
+  writeTimeoutMs?: number;
 }
 
 /**
@@ -84,7 +91,7 @@ export interface BullmqDurableStore extends DurableStore {
 
 class BullmqStore implements BullmqDurableStore {
   readonly name = 'bullmq';
-  readonly spill: { readonly path: string; readonly maxBytes: number } | null;
+  readonly spill: SpillOptions | null;
   private readonly ownQueue: string;
   private readonly queues = new Map<string, Queue>();
   private readonly attempts = new Map<Queue, Promise<void>>();
@@ -105,8 +112,8 @@ class BullmqStore implements BullmqDurableStore {
     private readonly options: ReturnType<typeof table.read>,
     private readonly onStarted: (store: BullmqStore) => void = () => {},
   ) {
-    const { spillPath: path, spillMaxBytes: maxBytes } = options;
-    this.spill = path === null ? null : { path, maxBytes };
+    const { spillPath: path, spillMaxBytes: maxBytes, writeTimeoutMs } = options;
+    this.spill = path === null ? null : { path, maxBytes, writeTimeoutMs };
     this.ownQueue = options.queue ?? defaultQueueName();
   }
 

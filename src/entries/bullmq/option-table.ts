@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from '../../core/clock.js';
 import { feature, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { isQueueName } from '../../defer/work-options.js';
 import type { RedisConnection } from './connection.js';
@@ -46,4 +47,5 @@ export const table = object({
   worker: feature({ concurrency }),
   spillPath: optional(string({ what: 'a path', test: (path) => path !== '' })),
   spillMaxBytes: number({ default: 1024 ** 3, unit: 'a whole number of bytes', min: 1, integer: true }),
+  writeTimeoutMs: number({ default: 2_000, unit: 'a number of milliseconds', min: 1, max: MAX_TIMER_MS }),
 });

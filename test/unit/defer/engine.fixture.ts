@@ -7,7 +7,7 @@ import { deferOption, type DeferOptions } from '../../../src/defer/defer.options
 import type { DeferInfo } from '../../../src/defer/deferred-work.js';
 import { TaskSequence } from '../../../src/defer/tasks/task.js';
 
-export const armingIn = (sequence: TaskSequence): Arming => ({ when: null, origin: null, sequence, reserved: false });
+export const armingIn = (sequence: TaskSequence): Arming => ({ when: null, origin: null, sequence });
 /** As of code outside a request. */
 export const OUTSIDE = armingIn(new TaskSequence());
 

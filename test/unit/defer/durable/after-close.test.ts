@@ -63,7 +63,7 @@ describe('after the application has closed', () => {
     const second = start(place, () => {});
     await second.durable.start(second.worker);
     second.durable.close('the application closed');
-    await second.durable.closeStore();
+    await second.durable.closeStore(1_000);
     // What would have been sent, would be sent within `batch.maxWaitMs`.
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect([...place.known]).toEqual([]);
@@ -77,10 +77,10 @@ describe('after the application has closed', () => {
     const { engine, reports, durable, worker } = start(new MemoryPlace(), () => {});
     await durable.start(worker);
     await engine.drain(0);
-    const armed = durable.arm(entryOf('late'), null, false)!;
+    const armed = durable.arm(entryOf('late'), null)!;
     armed.commit(200);
     await armed.written;
-    expect(readdirSync(folder)).toEqual([]);
+    expect(readdirSync(join(folder, 'spill'))).toEqual([]);
     expect(engine.stats()).toMatchObject({ accepted: 1, dropped: 1, pending: 0 });
     expect(reports.at(-1)).toContain('the application has closed');
   });

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
 import { diskError, handlePrototype, temporaryFolder } from '../../../fixtures/disk.js';
+import { spilledIn, workFiles } from '../../../fixtures/spilled.js';
 import { until } from '../../../fixtures/until.js';
 import type { DeferOptions } from '../../../../src/index.js';
 import { RequestWork } from '../../../../src/defer/request-work.js';
@@ -27,7 +28,7 @@ async function start({ away = false, spillBytes, ...options }: Given) {
   await durable.start(NO_WORKER);
   onTestFinished(() => engine.drain(100));
   const add = async (id: string): Promise<void> => {
-    const armed = durable.arm(entryOf(id), null, false);
+    const armed = durable.arm(entryOf(id), null);
     await armed?.written;
     armed?.commit(200);
   };
@@ -52,7 +53,7 @@ describe('durable work in front of a store that comes and goes', () => {
         const ids = Array.from({ length: 60 }, (_, i) => `r${round}-${i}`);
         const arming = ids.map(async (id, i) => {
           if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, i % 7));
-          const armed = durable.arm(entryOf(id), null, false);
+          const armed = durable.arm(entryOf(id), null);
           await armed?.written;
           if (i % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
           armed?.commit(200);
@@ -65,9 +66,7 @@ describe('durable work in front of a store that comes and goes', () => {
         expect(engine.stats()).toMatchObject({ accepted: 60, stored: 60, dropped: 0, buffered: 0 });
         expect(known()).toEqual(ids.toSorted());
         expect(durable.capacity.isEmpty).toBe(true);
-        await until('its files to be deleted', () =>
-          readdirSync(dirname(path)).every((name) => name.endsWith('.lock')),
-        );
+        await until('all to be struck off', () => spilledIn(path).ids.length === 0);
       }
     },
   );
@@ -90,7 +89,7 @@ describe('durable work in front of a store that comes and goes', () => {
     const { engine, durable, known } = await start({ maxPending: 2, overflow: 'drop-old', batch: { maxWaitMs: 100 } });
     const add = (id: string, queue: string): void => {
       const entry = entryOf(id);
-      durable.arm({ ...entry, options: { ...entry.options, queue } }, null, false)!.commit(200);
+      durable.arm({ ...entry, options: { ...entry.options, queue } }, null)!.commit(200);
     };
     add('before', 'mail');
     await engine.idle();
@@ -104,7 +103,7 @@ describe('durable work in front of a store that comes and goes', () => {
   it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
     const { engine, durable, known } = await start({ maxPending: 2, overflow: 'drop-old' });
     const request = new RequestWork(new Set());
-    for (const id of ['a', 'b', 'c', 'd']) request.arm(durable.arm(entryOf(id), null, false, request)!);
+    for (const id of ['a', 'b', 'c', 'd']) request.arm(durable.arm(entryOf(id), null, request)!);
     request.ended(answered);
     await engine.idle();
     expect(known()).toEqual(['c', 'd']);
@@ -121,7 +120,7 @@ describe('durable work in front of a store that comes and goes', () => {
     expect(known()).toEqual(ids);
     expect(durable.capacity.isEmpty).toBe(true);
     expect(reports.filter((report) => report.includes('EMFILE'))).toEqual([
-      expect.stringContaining('spill file: could not read: EMFILE'),
+      expect.stringContaining('spill: could not read: EMFILE'),
     ]);
   });
 
@@ -132,7 +131,7 @@ describe('durable work in front of a store that comes and goes', () => {
       maxPending: 1,
     });
     for (const id of ['a', 'b', 'c']) await durable.enqueue(entryOf(id));
-    const file = `${path}.1`;
+    const [file] = workFiles(path) as [string];
     const text = readFileSync(file, 'utf8');
     const disk = await open(file, 'r+');
     await disk.write(Buffer.alloc(20), 0, 20, text.lastIndexOf('\n', text.length - 2) + 1);
@@ -143,28 +142,29 @@ describe('durable work in front of a store that comes and goes', () => {
     expect(engine.stats()).toMatchObject({ accepted: 3, stored: 2, dropped: 1, pending: 0 });
     expectBalanced(engine.stats());
     expect(reports).toContain(
-      `the spill file ${file} holds damaged lines: 1 were skipped, the others are sent. It is kept as ${file}.damaged.`,
+      `the spill file ${file} holds damaged lines: 1 were skipped, the others are sent. It is kept.`,
     );
-    await until('it to be put aside', () => readdirSync(dirname(path)).includes('spill.1.damaged'));
+    await until('it to be put aside', () => readdirSync(path).some((name) => name.startsWith('damaged-')));
   });
 
-  it('reject: while the disk refuses, what has no room in memory is refused; it is asked again by itself', async () => {
+  it('reject: what the disk refuses is said to the route that waits, kept where there is room, and refused where there is none', async () => {
     const { engine, durable, place, add, known } = await start({
       away: true,
       spillBytes: MIB,
-      maxPending: 1,
+      maxPending: 2,
       overflow: 'reject',
     });
     await add('on disk');
     const write = vi.spyOn(await handlePrototype(), 'appendFile').mockRejectedValue(diskError('ENOSPC'));
-    // Taken in before that is known.
-    await add('kept');
-    expect(engine.capacityOf({ durable: true })).toBe(durable.capacity);
+    const kept = durable.arm(entryOf('kept'), null)!;
+    expect(await kept.written).toMatchObject({ code: 'PERF_ERR_DEFER_FULL' });
+    kept.commit(200);
+    await until('it to be kept', () => durable.capacity.left === 0);
     await expect(add('refused')).rejects.toThrow('PERF_ERR_DEFER_FULL');
     write.mockRestore();
-    await until('the disk to be asked again', () => engine.capacityOf({ durable: true }) === null);
-    await add('on disk again');
     place.away = false;
+    await engine.idle();
+    await add('on disk again');
     await engine.idle();
     expect(known()).toEqual(['kept', 'on disk', 'on disk again']);
     expect(engine.stats()).toMatchObject({ accepted: 3, stored: 3, failed: 0, dropped: 0 });
@@ -212,11 +212,22 @@ describe('durable work in front of a store that comes and goes', () => {
     expect(await enqueued).toMatchObject({ name: 'PerfError', code, message });
   });
 
-  it('a boot that fails because the spill file is in use closes the store again', async () => {
-    const { path } = await start({ spillBytes: MIB });
+  it('two applications share one path, and each sends its own', async () => {
+    const { durable, path, known, place } = await start({ spillBytes: MIB, away: true });
+    await durable.enqueue(entryOf('mine'));
+    const other = engineWith({ store: new MemoryStore(place, true, { path, maxBytes: MIB }) });
+    await other.engine.durable!.start(NO_WORKER);
+    onTestFinished(() => other.engine.drain(100));
+    await other.engine.durable!.enqueue(entryOf('theirs'));
+    expect(other.engine.stats()).toMatchObject({ accepted: 1 });
+    place.away = false;
+    await until('both', () => known().length === 2);
+  });
+
+  it('a boot that fails because the disk refuses closes the store again', async () => {
     const place = new MemoryPlace();
-    const second = engineWith({ store: new MemoryStore(place, true, { path, maxBytes: MIB }) });
-    await expect(second.engine.durable!.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath` is in use');
+    const second = engineWith({ store: new MemoryStore(place, true, { path: '/proc/none/spill', maxBytes: MIB }) });
+    await expect(second.engine.durable!.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath`');
     expect(place.stores.size).toBe(0);
   });
 });

@@ -1,14 +1,14 @@
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import type { Place, Taken } from '../../../../src/defer/spill/segment.js';
 import { Spill } from '../../../../src/defer/spill/spill.js';
 import { temporaryFolder } from '../../../fixtures/disk.js';
+import { spilledIn, workFiles } from '../../../fixtures/spilled.js';
 import { entryOf } from '../durable-entry.js';
 
-/** Spills of one file, and what each test needs to look at them. */
+/** Spills of one path, and what each test needs to look at them. */
 export function spills() {
-  const at = { folder: '', file: '' };
+  const at = { folder: '', root: '' };
   const reports: string[] = [];
   const opened = new Set<Spill>();
   /** Where entries stand, by their ids. */
@@ -21,27 +21,32 @@ export function spills() {
   const placesOf = (...ids: string[]): Place[] => ids.map((id) => places.get(id)!);
   beforeEach(() => {
     at.folder = temporaryFolder();
-    at.file = join(at.folder, 'spill.ndjson');
+    at.root = join(at.folder, 'spill');
     reports.length = 0;
   });
   afterEach(async () => {
-    for (const spill of opened) await spill.close().catch(() => {});
+    for (const spill of opened) await spill.close(5_000);
     opened.clear();
   });
+  const report = (_: string, message: string): void => void reports.push(message);
   return {
     at,
     reports,
     placesOf,
-    async open(path = at.file, maxBytes = 1024 ** 3) {
-      const spill = new Spill({ path, maxBytes });
-      const left = await spill.open((_, message) => reports.push(message));
+    async open({ path = at.root, maxBytes = 1024 ** 3, writeTimeoutMs = 20_000 } = {}) {
+      const counted = { found: 0, lost: 0 };
+      const found = (entries: number): void => void (counted.found += entries);
+      const lost = (entries: number): void => void (counted.lost += entries);
+      const spill = new Spill({ path, maxBytes, writeTimeoutMs }, { report, found, lost });
+      await spill.open();
       opened.add(spill);
-      return { spill, left };
+      await spill.adopt(() => {});
+      return { spill, counted };
     },
-    /** What a crash leaves: the files as they are, the handles gone, the lock of a process that no longer exists. */
+    /** What a crash leaves: the files as they are, of a process that no longer exists. */
     async crash(spill: Spill): Promise<void> {
       opened.delete(spill);
-      await spill.close();
+      await spill.close(5_000);
     },
     /** `data` null: without any. */
     async put(spill: Spill, id: string, data?: unknown): Promise<boolean> {
@@ -53,11 +58,12 @@ export function spills() {
     take,
     async takeAll(spill: Spill): Promise<string[]> {
       const ids: string[] = [];
-      while (spill.parked > 0) ids.push(...idsOf(await take(spill, 100)));
+      while (spill.parked) ids.push(...idsOf(await take(spill, 100)));
       return ids;
     },
     strike: (spill: Spill, ...ids: string[]): void => spill.strike(placesOf(...ids)),
-    segments: (): string[] => readdirSync(at.folder).filter((name) => /\.\d+$/.test(name)),
+    segments: (): string[] => workFiles(at.root),
+    left: (): string[] => spilledIn(at.root).ids,
   };
 }
 

@@ -1,42 +1,70 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { lineOf } from '../../../../src/defer/spill/line.js';
+import { writeEntry } from '../../../../src/defer/spill/line.js';
 import { Segment } from '../../../../src/defer/spill/segment.js';
 import { diskError } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
 import { entryOf } from '../durable-entry.js';
 import { idsOf, spills } from './spill.fixture.js';
 
-const { at, crash, open, placesOf, put, reports, segments, strike, take, takeAll } = spills();
+const { at, crash, left, open, placesOf, put, reports, segments, strike, take, takeAll } = spills();
+
+/** A file of a process that is gone. */
+function leaveBehind(name: string, text: string): void {
+  const folder = join(at.root, '0af76519-16cd-43dd-8448-eb211c80319c');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  writeFileSync(join(folder, name), text);
+}
 
 describe('the spill', () => {
   it('says at the boot which option names a path that cannot be used, and what to do', async () => {
-    writeFileSync(join(at.folder, 'file'), '');
-    mkdirSync(`${at.file}.1`);
-    const useless = [at.file, join(at.folder, 'file/below'), ...(existsSync('/proc/self') ? ['/proc/none/below'] : [])];
+    const [file, link] = [join(at.folder, 'file'), join(at.folder, 'link')];
+    writeFileSync(file, '');
+    symlinkSync(at.folder, link);
+    const useless = [file, link, join(file, 'below'), ...(existsSync('/proc/self') ? ['/proc/none/below'] : [])];
     for (const path of useless) {
-      const refusal = open(path);
-      await expect(refusal).rejects.toMatchObject({ code: 'PERF_ERR_STORE', cause: { code: expect.any(String) } });
+      const refusal = open({ path });
+      await expect(refusal).rejects.toMatchObject({ code: 'PERF_ERR_STORE', cause: expect.any(Error) });
       await expect(refusal).rejects.toThrow(
-        /^PERF_ERR_STORE: `spillPath` "\/.*" cannot be used: E[A-Z]+: .* Name a path in a folder that this process may write to;/,
+        /^PERF_ERR_STORE: `spillPath` "\/.*" cannot be used: .* Name a folder that this process may write to;/,
       );
     }
+  });
+
+  it('makes folders and files that nobody else may read', async () => {
+    const { spill } = await open();
+    await put(spill, 'a-1');
+    const names = readdirSync(at.root, { recursive: true }) as string[];
+    const modes = ['.', ...names].map((name) => statSync(join(at.root, name)).mode & 0o077);
+    expect(modes).toEqual([0, 0, 0, 0]);
   });
 
   it('has an entry on disk before append() resolves, readable by anyone who looks', async () => {
     const { spill } = await open();
     expect(await put(spill, 'a-1', { orderId: 'x\ny' })).toBe(true);
-    expect(JSON.parse(readFileSync(`${at.file}.1`, 'utf8'))).toMatchObject({ id: 'a-1', data: { orderId: 'x\ny' } });
+    expect(JSON.parse(readFileSync(segments()[0]!, 'utf8'))).toMatchObject({ id: 'a-1', data: { orderId: 'x\ny' } });
   });
 
-  it('leaves no file behind when everything is struck off', async () => {
+  it('needs no file for each entry: one that is empty is written to again, and none is left at the end', async () => {
     const { spill } = await open();
-    await Promise.all([put(spill, 'a-1'), put(spill, 'a-2')]);
-    strike(spill, 'a-1');
-    strike(spill, 'a-2');
-    await until('its file to be deleted', () => segments().length === 0);
-    expect(await put(spill, 'a-3')).toBe(true);
+    for (let i = 0; i < 5; i++) {
+      await Promise.all([put(spill, `a-${i}`), put(spill, `b-${i}`)]);
+      strike(spill, `a-${i}`, `b-${i}`);
+      await until('its file to be emptied', () => segments().every((file) => statSync(file).size === 0));
+    }
+    expect(segments()).toHaveLength(1);
+    await crash(spill);
+    expect(readdirSync(at.root)).toEqual([]);
   });
 
   it('parks entries that memory has no room for and brings them back', async () => {
@@ -44,7 +72,7 @@ describe('the spill', () => {
     for (let i = 0; i < 5; i++) await put(spill, `a-${i}`);
     spill.park(placesOf('a-2')[0]!);
     spill.park(placesOf('a-4')[0]!);
-    expect(spill.parked).toBe(2);
+    expect(spill.parked).toBe(true);
     expect(idsOf(await take(spill, 10))).toEqual(['a-2', 'a-4']);
     expect(await take(spill, 10)).toEqual([]);
     spill.park(placesOf('a-4')[0]!);
@@ -59,7 +87,7 @@ describe('the spill', () => {
     for (const id of ids.slice(200)) spill.park(placesOf(id)[0]!);
     const taken: string[] = [];
     const reading = (async () => {
-      while (spill.parked > 0) taken.push(...idsOf(await take(spill, 5)));
+      while (spill.parked) taken.push(...idsOf(await take(spill, 5)));
     })();
     for (const id of ids.slice(0, 200)) {
       strike(spill, id);
@@ -76,11 +104,12 @@ describe('the spill', () => {
     for (const id of ids) await put(spill, id, big);
     expect(segments().length).toBeGreaterThanOrEqual(3);
     strike(spill, ...ids.slice(0, 8));
-    await until('the first to be deleted', () => !segments().includes('spill.ndjson.1'));
+    await until('the first to be deleted', () => !segments().some((file) => file.endsWith('work-000001.ndjson')));
     for (const id of ids.slice(8)) spill.park(placesOf(id)[0]!);
     expect(await takeAll(spill)).toEqual(ids.slice(8));
     strike(spill, ...ids.slice(8));
-    await until('all to be deleted', () => segments().length === 0);
+    await until('all to be struck off', () => left().length === 0);
+    expect(segments()).toHaveLength(1);
   });
 
   it('gives back the room of what is stored where the disk is full of it', async () => {
@@ -88,12 +117,12 @@ describe('the spill', () => {
     for (const id of ['a-1', 'a-2']) await put(spill, id);
     const writeStrikes = vi.spyOn(Segment.prototype, 'writeStrikes').mockRejectedValue(diskError('ENOSPC'));
     strike(spill, 'a-1', 'a-2');
-    await until('its file to be deleted', () => segments().length === 0);
+    await until('its file to be emptied', () => segments().every((file) => statSync(file).size === 0));
     writeStrikes.mockRestore();
   });
 
   it('holds no more than its bytes', async () => {
-    const { spill } = await open(at.file, 10_000);
+    const { spill } = await open({ maxBytes: 10_000 });
     const ids = Array.from({ length: 20 }, (_, i) => `a-${i}`);
     const written = [];
     for (const id of ids) written.push(await put(spill, id, 'x'.repeat(1_000)));
@@ -101,50 +130,62 @@ describe('the spill', () => {
     expect(written.filter(Boolean).length).toBeLessThan(11);
     expect(reports[0]).toMatch(/could not write: it holds \d+ bytes already \(spillMaxBytes\)/);
     strike(spill, ...ids);
-    await until('it to be emptied', () => segments().length === 0);
+    await until('it to be emptied', () => left().length === 0);
     expect(await put(spill, 'a-21')).toBe(true);
   });
 
   it('reads in slices: a large file does not hold the event loop', async () => {
-    const lines = Array.from({ length: 30_000 }, (_, i) => lineOf(entryOf(`a-${i}`, 'x'.repeat(100))));
-    writeFileSync(`${at.file}.1`, lines.join(''));
+    const lines = Array.from({ length: 30_000 }, (_, i) => writeEntry(entryOf(`a-${i}`, 'x'.repeat(100))));
+    leaveBehind('work-000001.ndjson', lines.join(''));
     let turns = 0;
     const count = setInterval(() => (turns += 1), 0);
-    const { spill } = await open();
+    const { spill, counted } = await open();
     expect((await takeAll(spill)).length).toBe(30_000);
     clearInterval(count);
     expect(turns).toBeGreaterThan(20);
+    expect(counted.found).toBe(30_000);
+  });
+
+  it('reads no entry when it opens: files of other processes are read one after the other, when there is room', async () => {
+    for (let n = 1; n <= 3; n++) {
+      leaveBehind(`work-00000${n}.ndjson`, writeEntry(entryOf(`a-${n}`)));
+    }
+    const { spill, counted } = await open();
+    expect([spill.entries, spill.unreadFiles, counted.found]).toEqual([0, 3, 0]);
+    expect(idsOf(await take(spill, 100))).toHaveLength(1);
+    expect([spill.entries, spill.unreadFiles, counted.found]).toEqual([1, 2, 1]);
   });
 
   it('keeps what was refused for good, until it is sent again', async () => {
     const first = await open();
     for (const id of ['a-1', 'a-2', 'a-3']) await put(first.spill, id);
-    await first.spill.reject(entryOf('a-2'), placesOf('a-2')[0]!, 'Job a-2 exceeds the size limit');
-    await first.spill.reject(entryOf('a-3'), placesOf('a-3')[0]!, 'no');
+    await first.spill.bury(entryOf('a-2'), placesOf('a-2')[0]!, 'Job a-2 exceeds the size limit');
+    await first.spill.bury(entryOf('a-3'), placesOf('a-3')[0]!, 'no');
     await crash(first.spill);
-    const { spill, left } = await open();
-    expect(left).toBe(1);
-    const rejected = await spill.rejected();
+    expect(left()).toEqual(['a-1']);
+    const { spill } = await open();
+    const rejected = await spill.dead.read({ offset: 0, limit: 10 });
     expect(rejected).toMatchObject([
       { id: 'a-2', error: 'Job a-2 exceeds the size limit', json: '{"id":"a-2"}' },
       { id: 'a-3' },
     ]);
     expect(rejected[0]!.rejectedAt).toBeGreaterThan(Date.now() - 60_000);
-    await spill.forgetRejected(new Set(['a-2']));
-    expect((await spill.rejected()).map(({ id }) => id)).toEqual(['a-3']);
-  });
-
-  it('is in the folder when its path is one', async () => {
-    const { spill } = await open(at.folder);
-    await put(spill, 'a-1');
-    expect(readdirSync(at.folder).toSorted()).toEqual(['deferred.ndjson.1', 'deferred.ndjson.lock']);
+    const taken = await spill.dead.take(new Set(['a-2']), 10);
+    expect(taken.map(({ letter }) => letter.id)).toEqual(['a-2']);
+    // Nobody else gets it meanwhile.
+    expect(await spill.dead.take(new Set(['a-2']), 10)).toEqual([]);
+    await spill.dead.strike(taken);
+    expect((await spill.dead.read({ offset: 0, limit: 10 })).map(({ id }) => id)).toEqual(['a-3']);
+    await crash(spill);
+    const third = await open();
+    expect((await third.spill.dead.read({ offset: -1, limit: 10 })).map(({ id }) => id)).toEqual(['a-3']);
   });
 
   it('says that the disk refuses, does not keep a response waiting for it, and goes on when it takes again', async () => {
     const { spill } = await open();
     rmSync(at.folder, { recursive: true });
     expect(await put(spill, 'a-1')).toBe(false);
-    expect(reports).toEqual([expect.stringMatching(/^spill file: could not write: ENOENT.*in memory only/)]);
+    expect(reports).toEqual([expect.stringMatching(/^spill: could not write: ENOENT/)]);
     mkdirSync(at.folder);
     expect(await put(spill, 'a-2')).toBe(true);
   });
@@ -153,6 +194,6 @@ describe('the spill', () => {
     const { spill } = await open();
     const results = await Promise.all(Array.from({ length: 500 }, (_, i) => put(spill, `a-${i}`)));
     expect(results.every(Boolean)).toBe(true);
-    expect(readFileSync(`${at.file}.1`, 'utf8').trimEnd().split('\n')).toHaveLength(500);
+    expect(readFileSync(segments()[0]!, 'utf8').trimEnd().split('\n')).toHaveLength(500);
   });
 });

@@ -1,0 +1,108 @@
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import type { DeferOptions } from '../../../../src/index.js';
+import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
+import { handlePrototype, temporaryFolder } from '../../../fixtures/disk.js';
+import { until } from '../../../fixtures/until.js';
+import { entryOf, NO_WORKER } from '../durable-entry.js';
+import { engineWith } from '../engine.fixture.js';
+
+const WRITE_MS = 200;
+
+/** A disk on which nothing is ever synced, until it is let go on. */
+async function hangDisk(): Promise<() => void> {
+  const waiting: (() => void)[] = [];
+  const hang = vi
+    .spyOn(await handlePrototype(), 'datasync')
+    .mockImplementation(() => new Promise((resolve) => waiting.push(resolve)));
+  onTestFinished(() => hang.mockRestore());
+  return () => {
+    hang.mockRestore();
+    for (const resolve of waiting) resolve();
+  };
+}
+
+async function start(options: DeferOptions = {}) {
+  const place = new MemoryPlace();
+  place.away = true;
+  const path = join(temporaryFolder(), 'spill');
+  const store = new MemoryStore(place, false, { path, maxBytes: 1024 ** 2, writeTimeoutMs: WRITE_MS });
+  const { engine, reports } = engineWith({ ...options, store });
+  await engine.durable!.start(NO_WORKER);
+  onTestFinished(() => engine.drain(100));
+  const arm = (id: string) => engine.durable!.arm(entryOf(id), null)!;
+  return { engine, reports, place, arm };
+}
+
+it('an answer waits for a disk that hangs no longer than `writeTimeoutMs`, and the work goes on in memory', async () => {
+  const { engine, reports, place, arm } = await start();
+  const goOn = await hangDisk();
+  const [first, second] = [arm('a'), arm('b')];
+  expect(await Promise.all([first.written, second.written])).toEqual([null, null]);
+  expect(reports).toEqual([expect.stringContaining(`the disk has not answered within ${WRITE_MS} ms`)]);
+  // Whoever comes later does not wait at all: `written` needs no turn of the disk.
+  const third = arm('c');
+  const turn = new Promise((resolve) => setTimeout(() => resolve('late'), WRITE_MS / 2));
+  expect(await Promise.race([third.written, turn])).toBeNull();
+  for (const armed of [first, second, third]) armed.commit(200);
+  place.away = false;
+  await engine.idle();
+  expect([...place.known].toSorted()).toEqual(['a', 'b', 'c']);
+  goOn();
+  await until('the disk to be used again', async () => {
+    const { durable } = engine;
+    await durable!.enqueue(entryOf(`d-${Math.random()}`));
+    return durable!.onDisk.entries === 0;
+  });
+});
+
+it('with `reject` the route is told, so that it answers 503', async () => {
+  const { engine, arm } = await start({ overflow: 'reject' });
+  await hangDisk();
+  const armed = arm('a');
+  expect(await armed.written).toMatchObject({ code: 'PERF_ERR_DEFER_FULL' });
+  armed.discard();
+  expect(engine.stats()).toMatchObject({ accepted: 0 });
+});
+
+it.each(['datasync', 'appendFile', 'truncate'] as const)(
+  'app.close() ends within its deadline while %s hangs',
+  async (method) => {
+    const { engine, arm } = await start();
+    const before = arm('a');
+    await before.written;
+    before.commit(200);
+    const hang = vi
+      .spyOn(await handlePrototype(), method as 'datasync')
+      .mockImplementation(() => new Promise(() => {}));
+    onTestFinished(() => hang.mockRestore());
+    arm('b').commit(200);
+    let isDrained = false;
+    const drained = engine.drain(300).then(() => (isDrained = true));
+    await until('it to end', () => isDrained, 15_000);
+    await drained;
+  },
+);
+
+it('dead letters that cannot be read hold up nothing: whoever looks is told after 5 s', async () => {
+  const { engine, place, arm } = await start();
+  place.away = false;
+  place.refused.add('bad');
+  const bad = arm('bad');
+  bad.commit(200);
+  const others = setInterval(() => arm(`good-${Math.random()}`).commit(200), 50);
+  onTestFinished(() => clearInterval(others));
+  await until('it to be refused', async () => (await engine.rejected()).length === 1);
+  clearInterval(others);
+  const read = vi.spyOn(await handlePrototype(), 'read').mockImplementation(() => new Promise(() => {}) as never);
+  onTestFinished(() => read.mockRestore());
+  const looking = engine.rejected().then(
+    () => 'read',
+    (error: Error) => error.message,
+  );
+  const armed = arm('beside');
+  await armed.written;
+  armed.commit(200);
+  await until('durable work to go on', () => place.known.has('beside'));
+  expect(await looking).toContain('has not answered within 5000 ms');
+});
