@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os';
 import { Logger } from '@nestjs/common';
 import { releaseOf } from './core/application-package.js';
 import { monotonicMs } from './core/clock.js';
@@ -9,12 +10,14 @@ import type { PerfApplication } from './request/application.js';
 import { RequestTracker } from './request/tracker.js';
 import { FEATURES, type ResolvedOptions } from './perf.options.js';
 import type { SinkOption } from './perf.sinks.js';
+import { ResourceReader } from './resources/resource-reading.js';
 
 /** Makes what an application has once. */
 export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOption[]): PerfApplication {
   const logger = safeReporter(new Logger('Perf'));
   const report = new OncePerCause(logger, monotonicMs);
   const routes = new Routes(report);
+  const room = cacheRoom(options);
   const isListening = FEATURES.some(({ name, listensToRecords = false }) => listensToRecords && options[name] !== null);
   return {
     logger,
@@ -27,5 +30,25 @@ export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOp
     units: new RequestUnits('unit', options.unit, report),
     enabled: options.enabled,
     release: releaseOf(options.release),
+    cacheBytes: (ownBytes) => Math.min(ownBytes, room()),
   };
+}
+
+/** Encoded bodies, cached values and history: each may hold a part of the share. */
+const CACHES = 3;
+
+/** What each cache may hold of the container's memory, or of the machine's where there is no limit, bytes. Read when first asked for. */
+function cacheRoom({ memory, resources }: ResolvedOptions): () => number {
+  let bytes: number | null = null;
+  return () => (bytes ??= Math.floor((memory.share * memoryBytes(resources)) / CACHES));
+}
+
+function memoryBytes(resources: ResolvedOptions['resources']): number {
+  const { memory, machine } = new ResourceReader('/', monotonicMs).read();
+  const limits = [
+    resources?.memoryLimitBytes ?? memory?.limitBytes,
+    memory?.highBytes,
+    machine.memoryBytes ?? totalmem(),
+  ];
+  return Math.min(...limits.map((bytes) => bytes ?? Infinity));
 }

@@ -108,6 +108,12 @@ export interface PerfModuleOptions {
    */
   release?: string;
   /**
+   * The memory of all caches of the library together (encoded bodies and shared answers, cached values, history), each of which may
+   * hold a third of it, and never more than its own `maxBytes`.
+   * @default { share: 0.1 }
+   */
+  memory?: { share?: number };
+  /**
    * Features that come from entries of their own.
    * @default []
    */
@@ -157,6 +163,7 @@ const table = object({
   unit,
   release: optional(string({ what: 'a text of 1 to 200 characters', test: isRelease })),
   extensions: extensionsOption,
+  memory: object({ share: number({ default: 0.1, unit: 'a share of the memory limit', max: 1 }) }),
   snapshotEndpoint: snapshotEndpointOption,
   flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
 });

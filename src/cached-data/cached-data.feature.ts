@@ -51,7 +51,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     const instances = decoratedInstances(modules);
     const makeBound = await this.loadBounds();
     const { maxEntries, maxBytes } = this.options;
-    const bound = makeBound({ maxEntries, maxBytes });
+    const bound = makeBound({ maxEntries, maxBytes: this.host.cacheBytes(maxBytes) });
     const parts = this.parts();
     this.level2 = await this.openLevel2();
     const names = instances.map(({ name }) => name);

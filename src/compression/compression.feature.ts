@@ -26,7 +26,7 @@ export class Compression implements Feature {
     options: ResolvedCompression,
     private readonly host: PerfApplication,
   ) {
-    this.cache = new ContentCache(options.cache?.maxBytes ?? SHARED_ONLY_BYTES);
+    this.cache = new ContentCache(host.cacheBytes(options.cache?.maxBytes ?? SHARED_ONLY_BYTES));
     const compressor = new Compressor(options.levels, new Governor(compressionSlots()));
     this.engine = new CompressionEngine(options, compressor, this.cache, host.report);
   }

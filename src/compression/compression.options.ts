@@ -22,12 +22,12 @@ export interface CompressionOptions {
   thresholdBytes?: number;
   /**
    * Content codings that are offered, in the order of preference. `zstd` needs Node 22.15 or later.
-   * @default what this Node can do of zstd (not on AWS Lambda), br, gzip, deflate, in that order
+   * @default what this Node can do of zstd (not where the process is a function of a platform), br, gzip, deflate, in that order
    */
   encodings?: readonly ContentCoding[];
   /**
    * Fixed levels, for bodies of every size; `gzip` counts for deflate too. Above br 6, gzip 7 or zstd 12 the boot stops.
-   * @default by size: zstd 3, br 4 (3 above 1 MB), gzip 6 (1 above 256 KB); for bodies that serve many requests zstd 9, br 5, gzip 6
+   * @default by size: zstd 3, br 4 (3 above 1 MB), gzip 6 (1 above 256 KB); for shared answers zstd 9, br 5, gzip 6
    */
   levels?: { zstd?: number; br?: number; gzip?: number };
   /**
@@ -43,10 +43,26 @@ export interface CompressionOptions {
 }
 
 const coding = oneOf(CONTENT_CODINGS, { default: 'gzip' });
-/** What adapters of AWS Lambda take for text, they break: most know gzip, deflate and br. */
-const isOnLambda = process.env['AWS_LAMBDA_FUNCTION_NAME'] !== undefined;
+/**
+ * Variables that function platforms set: AWS Lambda, Azure Functions, Google Cloud Functions, Netlify, Vercel. Their adapters take what they do not know for text, and break it: most know gzip, deflate and br.
+ */
+const OF_FUNCTIONS = [
+  'AWS_LAMBDA_FUNCTION_NAME',
+  'LAMBDA_TASK_ROOT',
+  'FUNCTIONS_WORKER_RUNTIME',
+  'FUNCTION_TARGET',
+  'FUNCTION_NAME',
+  'NETLIFY',
+  'VERCEL',
+];
+/** What is offered by default in an environment. */
+export function defaultCodings(environment: Readonly<Record<string, string | undefined>>): readonly ContentCoding[] {
+  const isFunction = OF_FUNCTIONS.some((name) => environment[name] !== undefined);
+  return supportedCodings.filter((name) => !isFunction || name !== 'zstd');
+}
+
 const codings = list<ContentCoding>(coding, {
-  default: supportedCodings.filter((name) => !isOnLambda || name !== 'zstd'),
+  default: defaultCodings(process.env),
   what: `a list of ${CONTENT_CODINGS.map((name) => `\`"${name}"\``).join(', ')} with at least one entry`,
 });
 const encodings: Option<readonly ContentCoding[]> = {

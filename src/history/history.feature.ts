@@ -51,7 +51,8 @@ export class HistoryFeature implements Feature {
       failed: this.failed,
     });
     const counters = () => ({ latency, times, scheduling });
-    const parts = { ...options, own, counters, report, now: () => Date.now() };
+    const maxBytes = host.cacheBytes(options.maxBytes);
+    const parts = { ...options, maxBytes, own, counters, report, now: () => Date.now() };
     this.history = new History(parts, options.verdicts ? judge : null);
   }
 

@@ -19,6 +19,10 @@ const OVERHEAD_BYTES = 1024;
 /** One body under more URLs than this is left by the oldest of them: there is something in the URL that it does not depend on. */
 const MAX_HOLDERS = 1_000;
 
+/** V8 keeps a text beyond Latin-1 with two bytes a character. One that has other bytes than characters may be such a text. */
+const bytesInMemory = (body: Body, byteLength: number): number =>
+  typeof body === 'string' && byteLength !== body.length ? 2 * body.length : byteLength;
+
 /** The body in a coding, null where it would not be smaller; or what makes it. */
 type Made = Encoded | null | Promise<Encoded | null>;
 
@@ -32,8 +36,6 @@ export class CachedBody {
   /** Who keeps it for a URL of its own, oldest first, and the bytes that stand beside it for that. */
   private readonly holders = new Map<() => void, number>();
   private readonly made = new Map<ContentCoding, Made>();
-  /** Codings in which it has the level of bodies that serve many, or soon will. */
-  private readonly best = new Set<ContentCoding>();
   private ownTag: string | null = null;
 
   constructor(
@@ -43,7 +45,7 @@ export class CachedBody {
     // A buffer is copied: the application may write into its own after it was sent, and it must not reach the cache.
     this.source = typeof body === 'string' ? body : unpooled(body);
     this.byteLength = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-    this.bytes = OVERHEAD_BYTES + this.byteLength;
+    this.bytes = OVERHEAD_BYTES + bytesInMemory(body, this.byteLength);
   }
 
   /** Strong entity tag of the identity representation; made when first asked for, it costs 2 ms at 3 MB. */
@@ -94,20 +96,16 @@ export class CachedBody {
   /** Made once, however many wait for it. Rejects or throws when the compressor fails; the next call tries again. */
   encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
     const made = this.made.get(coding);
-    if (made === undefined) return this.make(coding, compressor, shared);
-    if (made !== null && !isThenable(made)) this.improve(coding, made, compressor);
-    return made;
+    return made === undefined ? this.make(coding, compressor, shared) : made;
   }
 
   private make(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
     const made = compressor.encode(coding, bytesOf(this.source), shared ? 'shared' : 'once');
-    if (shared) this.best.add(coding);
     if (!isThenable(made)) return this.keep(coding, made);
     const pending = made.then(
       (encoded) => this.keep(coding, encoded),
       (error: unknown) => {
         this.made.delete(coding);
-        this.best.delete(coding);
         throw error;
       },
     );
@@ -115,33 +113,21 @@ export class CachedBody {
     return pending;
   }
 
-  /** A body that came a second time will come again: it is worth the better level, once, while nobody else needs the pool. */
-  private improve(coding: ContentCoding, made: Encoded, compressor: Compressor): void {
-    if (this.best.has(coding) || !compressor.idle) return;
-    this.best.add(coding);
-    if (compressor.levelFor(coding, this.byteLength, 'shared') <= made.level) return;
-    // After the hit has been answered: a small body is compressed in the turn in which it is asked for.
-    const better = Promise.resolve().then(() => compressor.encode(coding, bytesOf(this.source), 'shared'));
-    better.then(
-      (encoded) => {
-        if (encoded !== null && encoded.bytes.byteLength < made.bytes.byteLength) this.keep(coding, encoded, made);
-      },
-      // What there is stays in use: a failed improvement costs nobody anything.
-      () => {},
-    );
-  }
-
-  private keep(coding: ContentCoding, encoded: Encoded | null, before: Encoded | null = null): Encoded | null {
+  private keep(coding: ContentCoding, encoded: Encoded | null): Encoded | null {
     // zlib gives a part of a larger buffer.
     const kept = encoded === null ? null : { level: encoded.level, bytes: unpooled(encoded.bytes) };
     this.made.set(coding, kept);
-    this.onGrowth(this, (kept?.bytes.byteLength ?? 0) - (before?.bytes.byteLength ?? 0));
+    this.onGrowth(this, kept?.bytes.byteLength ?? 0);
     return kept;
   }
 }
 
 /** Bodies of one length that are compared with a new one; more would make the comparison dearer than the compression. */
 const MAX_PER_LENGTH = 8;
+
+/** One body holds at most a tenth of the cache, so that none turns all others out; one that is shared by decorator half of it. */
+const MAX_SHARE = 10;
+const MAX_SHARE_OF_OTHERS = 2;
 
 /** Bodies and their encodings, found by exact comparison, bounded by bytes, the least recently used evicted first. */
 export class ContentCache {
@@ -179,10 +165,11 @@ export class ContentCache {
    * where it is, so it is worth its room all the same.
    */
   add(body: Body, forOthers = false): CachedBody | null {
+    const maxBytes = this.maxBytes / (forOthers ? MAX_SHARE_OF_OTHERS : MAX_SHARE);
     // A quick no, before anything is copied or hashed.
-    if (body.length > this.maxBytes) return null;
+    if (body.length > maxBytes) return null;
     const entry = new CachedBody(body, (grown, bytes) => this.charge(grown, bytes));
-    if (entry.bytes > this.maxBytes) return null;
+    if (entry.bytes > maxBytes) return null;
     this.makeRoom(entry.bytes);
     const { length } = body;
     const siblings = this.byLength.get(length) ?? [];

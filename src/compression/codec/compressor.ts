@@ -6,11 +6,12 @@ import { compress, compressNow } from './codec.js';
 export type Levels = Readonly<Record<'zstd' | 'br' | 'gzip', number | null>>;
 
 /**
- * The highest level of each coding that is safe for bodies made per request, the range there is, and what more would cost: CPU
+ * Zstd ends at 19: above, its windows may be larger than the 8 MB that clients must take (RFC 9659). The highest level of each coding that
+ * is safe for bodies made per request, the range there is, and what more would cost: CPU
  * of one 3 MB JSON body, measured on one core.
  */
 export const LEVEL_LIMITS = {
-  zstd: { min: 1, safe: 12, max: 22, cost: 'zstd 19 takes 2.3 s of CPU for one 3 MB body where zstd 3 takes 20 ms' },
+  zstd: { min: 1, safe: 12, max: 19, cost: 'zstd 19 takes 2.3 s of CPU for one 3 MB body where zstd 3 takes 20 ms' },
   br: { min: 0, safe: 6, max: 11, cost: 'brotli 11 takes 8.3 s of CPU for one 3 MB body where brotli 4 takes 61 ms' },
   gzip: { min: 1, safe: 7, max: 9, cost: 'gzip 9 takes 27 % more CPU than gzip 6 for 3 % fewer bytes' },
 } as const;
@@ -107,11 +108,6 @@ export class Compressor {
     private readonly levels: Levels,
     private readonly governor: Governor,
   ) {}
-
-  /** Whether there is room for work that nobody waits for. */
-  get idle(): boolean {
-    return !this.governor.full;
-  }
 
   levelFor(coding: ContentCoding, byteLength: number, effort: Effort): number {
     return levelFor(coding, byteLength, effort, this.levels);

@@ -84,11 +84,11 @@ describe('the content cache', () => {
   });
 
   it('evicts what was used longest ago', () => {
-    const cache = new ContentCache(3 * 5_000);
-    const [first, second, third] = [1, 2, 3].map((seed) => text(seed, 3_500));
+    const cache = new ContentCache(10 * 4_700);
+    const [first, second, third, ...more] = Array.from({ length: 11 }, (_, seed) => text(seed, 3_500 + seed));
     for (const body of [first!, second!, third!]) cache.add(body);
     cache.find(first!);
-    cache.add(text(4, 3_500));
+    for (const body of more) cache.add(body);
     expect(cache.find(first!)).not.toBeNull();
     expect(cache.find(second!)).toBeNull();
     expect(cache.find(third!)).not.toBeNull();
@@ -105,24 +105,33 @@ describe('the content cache', () => {
     expect(cache.find(bodies[8]!)).not.toBeNull();
   });
 
-  it('takes nothing in that does not fit, and charges nothing for what is evicted while it is compressed', async () => {
+  it('takes in no body of more than a tenth of it, and no shared one of more than half of it', () => {
     const cache = new ContentCache(100_000);
-    expect(cache.add('x'.repeat(100_000))).toBeNull();
-    const busy = cache.add(text(1, 90_000))!;
+    expect(cache.add('x'.repeat(10_000))).toBeNull();
+    expect(cache.add('x'.repeat(8_000))).not.toBeNull();
+    expect(cache.add('x'.repeat(50_000), true)).toBeNull();
+    expect(cache.add('x'.repeat(48_000), true)).not.toBeNull();
+  });
+
+  it('counts two bytes for each character of a text beyond Latin-1', () => {
+    const cache = new ContentCache(MIB);
+    const [plain, cyrillic] = ['x', '\u0436'].map((character) => cache.add(character.repeat(5_000))!);
+    expect(cyrillic!.bytes - plain!.bytes).toBe(5_000);
+    expect(cyrillic!.byteLength).toBe(10_000);
+  });
+
+  it('charges nothing for what is evicted while it is compressed', async () => {
+    const cache = new ContentCache(100_000);
+    const busy = cache.add(text(1, 48_000), true)!;
     const pending = busy.encoded('br', new CountingCompressor(), false);
     expect(pending).toBeInstanceOf(Promise);
-    const next = cache.add(text(2, 90_000))!;
+    const others = [2, 3].map((seed) => cache.add(text(seed, 48_000), true)!);
     expect(decode('br', (await pending)!.bytes).toString()).toBe(busy.source);
-    expect(cache.bytes).toBe(next.bytes);
+    expect(cache.bytes).toBe(others[0]!.bytes + others[1]!.bytes);
   });
 });
 
 describe('a cached body', () => {
-  /** Larger than what each level makes alike. */
-  const feed = (): CachedBody =>
-    new ContentCache(4 * MIB).add(
-      JSON.stringify(Array.from({ length: 20_000 }, (_, i) => ({ id: i, at: `${(i * 7919) % 10_007} N` }))),
-    )!;
   const entryOf = (length: number): CachedBody => new ContentCache(MIB).add(text(7, length))!;
 
   it('is encoded once for 50 requests that come together', async () => {
@@ -142,32 +151,6 @@ describe('a cached body', () => {
     await expect(entry.encoded('gzip', compressor, false)).rejects.toThrow('out of memory');
     compressor.fails = false;
     expect((await entry.encoded('gzip', compressor, false))?.level).toBe(6);
-  });
-
-  it('is made smaller once when it comes again, and stays correct', async () => {
-    const compressor = new CountingCompressor();
-    const entry = feed();
-    const first = await entry.encoded('gzip', compressor, false);
-    expect(first?.level).toBe(1);
-    // The hit that finds it worth more does not wait for it.
-    void entry.encoded('gzip', compressor, false);
-    expect(compressor.runs).toBe(1);
-    for (let i = 0; i < 5; i++) await entry.encoded('gzip', compressor, false);
-    await expect.poll(async () => (await entry.encoded('gzip', compressor, false))?.level).toBe(6);
-    const better = await entry.encoded('gzip', compressor, false);
-    expect(better!.bytes.byteLength).toBeLessThan(first!.bytes.byteLength);
-    expect(decode('gzip', better!.bytes).toString()).toBe(entry.source);
-    expect(compressor.runs).toBe(2);
-  });
-
-  it('is made smaller too where the first try for many has failed', async () => {
-    const compressor = new CountingCompressor();
-    const entry = feed();
-    compressor.fails = true;
-    await expect(entry.encoded('gzip', compressor, true)).rejects.toThrow('out of memory');
-    compressor.fails = false;
-    expect((await entry.encoded('gzip', compressor, false))?.level).toBe(1);
-    await expect.poll(async () => (await entry.encoded('gzip', compressor, false))?.level).toBe(6);
   });
 
   it('is null where encoding would make it larger', () => {

@@ -14,7 +14,7 @@ const compressor = new Compressor({ zstd: null, br: null, gzip: null }, new Gove
 
 export function answer(headers: Record<string, FieldValue> = {}, status = 200) {
   const head: Record<string, FieldValue> = { 'content-type': 'application/json', ...headers };
-  return { method: 'GET', status, hasOwnLength: false, header: (name: string) => head[name], headers: () => head };
+  return { method: 'GET', status, header: (name: string) => head[name], headers: () => head };
 }
 
 interface Asking {
