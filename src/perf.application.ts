@@ -37,7 +37,7 @@ export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOp
 /** Encoded bodies, cached values and history: each may hold a part of the share. */
 const CACHES = 3;
 
-/** What each cache may hold of the container's memory, or of the machine's where there is no limit, bytes. Read when first asked for. */
+/** Room of each cache in the container's memory, or in the machine's where there is no limit, bytes. Read when first asked for. */
 function cacheRoom({ memory, resources }: ResolvedOptions): () => number {
   let bytes: number | null = null;
   return () => (bytes ??= Math.floor((memory.share * memoryBytes(resources)) / CACHES));
