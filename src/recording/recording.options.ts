@@ -1,9 +1,9 @@
 import { list, number, object, optional, string, value, type Option, type Resolved } from '../core/option.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
-/** What `record()` takes. Nothing is recorded before `perf.recording.start()`. */
+/** The options of `record()`. Nothing is recorded before `perf.recording.start()`. */
 export interface RecordOptions {
-  /** Where files are written; made when it is missing. On a read-only root, a volume. */
+  /** The folder for files, made when it is missing; relative to the working directory at boot. On a read-only root, a volume. */
   directory: string;
   /**
    * Requests a second on average, at most, beside those of `perRoute`. Above it, whole sessions are left out.
@@ -21,8 +21,9 @@ export interface RecordOptions {
    */
   maxBytes?: number;
   /**
-   * Larger request bodies are left out; 0: all.
-   * @default 16_384
+   * Bodies of requests, JSON and forms, are written up to this size, without the fields whose names are secret; bytes. People's names
+   * and addresses are then in the file.
+   * @default 0: no body is written
    */
   maxBodyBytes?: number;
   /**
@@ -48,7 +49,7 @@ export const recordOption = object({
   requestsPerSecond: number({ default: 20, unit: 'a number of requests a second' }),
   perRoute: number({ default: 200, unit: 'a number of requests', min: 0, integer: true }),
   maxBytes: number({ default: 64 * 1024 * 1024, unit: 'a number of bytes', integer: true }),
-  maxBodyBytes: number({ default: 16 * 1024, unit: 'a number of bytes', min: 0, integer: true }),
+  maxBodyBytes: number({ default: 0, unit: 'a number of bytes', min: 0, integer: true }),
   sessions: optional(
     value<NonNullable<RecordOptions['sessions']>>('a function of the request', (given) => typeof given === 'function'),
   ),

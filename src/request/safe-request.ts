@@ -53,8 +53,11 @@ export function safeHeaders(headers: Headers, allowHeaders: readonly string[], s
     const value = Array.isArray(given) ? given.join(', ') : String(given);
     const short = value.length <= MAX_HEADER_LENGTH;
     // A tag looks random, and is no secret.
-    const isSecret = name !== 'if-none-match' && (secrets.isSecretValue(value) || namesSecret(value, secrets));
-    const safe = short && !isSecret && !secrets.isSecret(name);
+    const isSecret = (): boolean =>
+      secrets.isSecret(name) ||
+      (name !== 'if-none-match' && (secrets.isSecretValue(value) || namesSecret(value, secrets)));
+    // A long value is not searched: that may cost milliseconds.
+    const safe = short && !isSecret();
     told.push([name, safe ? printable(value, MAX_HEADER_LENGTH) : REDACTED]);
   }
   return told;

@@ -148,6 +148,18 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     expect(lines.map(({ method, url: sent }) => `${method} ${sent}`)).toEqual(['GET /?x=1', 'GET /items/7']);
   });
 
+  it('holds no body unless it is asked for', async () => {
+    const { url, recording, ended } = await recordedShop(adapter, { maxBodyBytes: undefined as never });
+    recording.start(minute);
+    const headers = { 'content-type': 'application/json' };
+    await (
+      await fetch(`${url}/orders`, { method: 'POST', headers, body: '{"item":"for Ada, 1 Side Street"}' })
+    ).arrayBuffer();
+    const [order] = await ended();
+    expect(order).toMatchObject({ body: null, redacted: ['body'], status: 201 });
+    expect(JSON.stringify(order)).not.toContain('Side Street');
+  });
+
   it('has one line a request, whatever a body holds', async () => {
     const { url, recording, ended } = await recordedShop(adapter);
     recording.start(minute);

@@ -162,7 +162,7 @@ describe('diff', { timeout: 300_000 }, () => {
     const allow = ['/search', '/upload', '/orders'].flatMap((path) => ['--allow', `POST ${path}`]);
     const ran = await runDiff(file, [url, url, url], ...allow);
     expect(ran.stdout).toContain(
-      '3 requests are left out, since their body is not in the recording, which keeps JSON and forms up to `maxBodyBytes`: POST /search, POST /upload\n',
+      '3 requests are left out, since their body is not in the recording, which keeps JSON and forms up to `record({ maxBodyBytes })`, by default none: POST /search, POST /upload\n',
     );
     expect(ran.stdout).toContain('GET /me  is not compared: --primary refuses 40 of 40 requests.\n');
     expect(ran.stdout).toMatch(/^diff: no difference in 41 requests of 2 routes /m);

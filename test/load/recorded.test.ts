@@ -28,7 +28,9 @@ describe.each(LONG ? adapters : (['fastify'] as const))('a recording of %s', (ad
   afterEach(() => shop.close());
 
   it('is replayed: with its sessions, its bodies and the header that it does not hold', async () => {
-    const extensions = [record({ directory: folder, sessions: ({ headers }) => headers['x-session'] as string })];
+    const extensions = [
+      record({ directory: folder, maxBodyBytes: 1_024, sessions: ({ headers }) => headers['x-session'] as string }),
+    ];
     const snapshotEndpoint = { authorize: ({ headers }: PerfRequest) => headers.authorization === 'Bearer ops' };
     shop = await startApp(adapter, {
       perf: { extensions, snapshotEndpoint },

@@ -160,6 +160,18 @@ describe('replay', { timeout: 300_000 }, () => {
     }
   });
 
+  it('makes no command of a path that a stranger chose, and quotes a route for every shell', async () => {
+    const file = recordingOf([
+      { url: "/';touch$IFS/x;'", method: 'POST', route: '' },
+      { url: '/it/1', method: 'POST', route: "/it's\\:id" },
+    ]);
+    const { stderr } = await run('replay', file, '--target', 'http://localhost:1');
+    expect(stderr).not.toContain('touch');
+    expect(stderr).toContain(`--allow 'POST /it'"'"'s'"\\\\"':id'`);
+    const stranger = recordingOf([{ url: "/';touch$IFS/x;'", method: 'POST', route: '' }]);
+    expect((await run('replay', stranger, '--target', 'http://localhost:1')).stderr).not.toContain('touch');
+  });
+
   it('sends nothing to any but this machine, unless a host is named in full, and nothing that changes data', async () => {
     const file = recordingOf([{ url: '/a', method: 'DELETE' }]);
     const refused = [

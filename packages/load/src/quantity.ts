@@ -68,3 +68,7 @@ export const perSecond = (rate: number): string => `${Number(rate.toFixed(1))}/s
 // oxlint-disable-next-line no-control-regex
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 export const printable = (text: string): string => text.slice(0, 300).replaceAll(UNPRINTABLE, '�');
+
+/** One word of bash, dash, zsh and fish: in fish a backslash escapes a quote inside single quotes. */
+export const shellWord = (text: string): string =>
+  `'${text.replaceAll(/['\\]/g, (found) => (found === "'" ? `'"'"'` : `'"\\\\"'`))}'`;

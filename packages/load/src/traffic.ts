@@ -7,7 +7,7 @@ import type { Allowed } from './allowed.js';
 import { increment, sum } from './counts.js';
 import { formOf } from './form.js';
 import { isHeaderValue, OF_CONNECTION } from './headers.js';
-import { printable } from './quantity.js';
+import { printable, shellWord } from './quantity.js';
 import { UsageError } from './usage.js';
 
 /** What can be held in memory; a recording is 64 MiB unless somebody raised `maxBytes`. */
@@ -50,7 +50,7 @@ export const nameOf = ({ method, route }: TrafficRequest): string => `${method} 
 export interface Traffic {
   /** In the order in which they came. */
   readonly requests: readonly TrafficRequest[];
-  /** Left out by `--allow`, by name. */
+  /** Left out by `--allow`, by name; `''` for those that no route matched. */
   readonly notAllowed: ReadonlyMap<string, number>;
   /** Left out since they cannot be sent as they were: by why, then by name. */
   readonly unsendable: ReadonlyMap<string, ReadonlyMap<string, number>>;
@@ -85,7 +85,8 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
       }
       const request = requestOf(fields, `${file}:${number}`);
       const why = unsendableSince(request, fields);
-      if (why !== ODD && !allowed.has(request)) increment(notAllowed, nameOf(request));
+      if (why !== ODD && !allowed.has(request))
+        increment(notAllowed, fields['route'] === '' ? NO_ROUTE : nameOf(request));
       else if (why === null) requests.push(request);
       else {
         const counts = unsendable.get(why) ?? new Map<string, number>();
@@ -99,9 +100,8 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
   }
   if (requests.length === 0) {
     if (broken !== null && notAllowed.size + unsendable.size === 0) throw broken;
-    const left = [...notAllowed.keys()].slice(0, 5);
-    const advice =
-      left.length === 0 ? '' : ` Only GET and HEAD are sent unless you say: --allow '${left.join("' --allow '")}'`;
+    const left = allowOptions(notAllowed, 5);
+    const advice = left === '' ? '' : ` Only GET and HEAD are sent unless you say: ${left}`;
     throw new UsageError([`${file} holds no request that may be sent.${advice}`, ...notSendable(unsendable)].join(' '));
   }
   const inOrder = requests.toSorted((a, b) => a.atMs - b.atMs);
@@ -113,8 +113,17 @@ export function* leftOut({ notAllowed, unsendable, endsBroken }: Traffic): Gener
   if (endsBroken) yield 'The last line is not whole and left out: the process ended while it recorded.';
   yield* notSendable(unsendable);
   if (notAllowed.size === 0) return;
-  const names = [...notAllowed.keys()].slice(0, 3).map((name) => `--allow '${printable(name)}'`);
-  yield `${sum(notAllowed.values())} requests are left out, since they may change data. If they may be sent: ${names.join(' ')}`;
+  const left = allowOptions(notAllowed, 3);
+  const advice = left === '' ? '' : `. If they may be sent: ${left}`;
+  const unmatched = notAllowed.get(NO_ROUTE) ?? 0;
+  const matched = unmatched === 0 ? '' : `, ${unmatched} of them matched no route`;
+  yield `${sum(notAllowed.values())} requests are left out, since they may change data${matched}${advice}`;
+}
+
+/** A path that no route matched is a stranger's text: only patterns of the application become part of a command. */
+function allowOptions(notAllowed: Traffic['notAllowed'], most: number): string {
+  const names = [...notAllowed.keys()].filter((name) => name !== NO_ROUTE).slice(0, most);
+  return names.map((name) => `--allow ${shellWord(printable(name))}`).join(' ');
 }
 
 function* notSendable(unsendable: Traffic['unsendable']): Generator<string> {
@@ -157,7 +166,7 @@ function requestOf(
 ): TrafficRequest {
   if (v !== 1)
     throw new UsageError(
-      `${at} has version ${JSON.stringify(v) ?? 'none'}, and this reads version 1: how its secrets were redacted is not known.`,
+      `${at} has version ${printable(JSON.stringify(v) ?? 'none')}, and this reads version 1: how its secrets were redacted is not known.`,
     );
   if (typeof method !== 'string' || typeof url !== 'string') throw new UsageError(`${at} has no method or no URL.`);
   const headers: Record<string, string> = {};
@@ -181,9 +190,13 @@ function requestOf(
   };
 }
 
+/** The name of requests that no route matched. */
+const NO_ROUTE = '';
+
 const ODD = 'their method or path cannot be sent';
 const WITHOUT_URL = 'their URL is not in the recording as it was: it held a secret, or was too long';
-const WITHOUT_BODY = 'their body is not in the recording, which keeps JSON and forms up to `maxBodyBytes`';
+const WITHOUT_BODY =
+  'their body is not in the recording, which keeps JSON and forms up to `record({ maxBodyBytes })`, by default none';
 
 /** Sent without what it had, it would be another request. */
 function unsendableSince({ method, path }: TrafficRequest, { redacted }: Fields): string | null {
