@@ -76,6 +76,7 @@ class Sink implements PrometheusSink {
     const application: Running = { registration, listener: null };
     this.running.add(host, application);
     const read = async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() });
+    host.witness?.(read);
     const failed = (reason: string): void => {
       const cause = `the Prometheus endpoint failed: ${reason}`;
       host.report?.(cause, `${cause}. Its caller was answered with 500.`);
