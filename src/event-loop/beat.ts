@@ -13,18 +13,14 @@ export const WORD = {
   due: 5,
   /** When the thread has asked for the sample that is under way, in {@link UNITS_PER_MS}. */
   askedAt: 6,
-  /** 1: the sample shall describe the stack to the thread. */
   described: 7,
   /** 1 while an inspector session of the thread is connected. */
   connected: 8,
-  /** 1 while a debugger can attach to the process. Written by the loop. */
   debugged: 9,
-  /** 1 once the thread watches. */
   started: 10,
 } as const;
 export const WORDS = 11;
 
-/** Values of {@link WORD.mode}. */
 export const MODE = { parked: 0, awake: 1, stopped: 2 } as const;
 
 export const UNITS_PER_MS = 16;
@@ -38,7 +34,6 @@ export class Beat {
   constructor(
     private readonly thresholdMs: number,
     nowMs: number,
-    /** Called when two beats lay further apart than the threshold. */
     private readonly onLate: (fromMs: number, toMs: number) => void,
   ) {
     this.restart(nowMs);
@@ -51,7 +46,6 @@ export class Beat {
     if (nowMs - lastMs >= this.thresholdMs) this.onLate(lastMs, nowMs);
   }
 
-  /** Beats without reporting the time before. */
   restart(nowMs: number): void {
     const { words } = this;
     words[WORD.seq] = words[WORD.seq]! + 1;

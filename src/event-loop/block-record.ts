@@ -16,10 +16,8 @@ import type { Locate } from './source-lines.js';
 /** Requests that are named as delayed; each costs a few microseconds when the record is built. */
 export const MAX_DELAYED = 200;
 const MAX_STACK = 40;
-/** Of a path with forward slashes, absolute or relative to the working directory. */
 const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
 
-/** Reads properties of requests, where an application may have put a getter that throws. */
 export class CarefulReader {
   constructor(private readonly report: OncePerCause) {}
 
@@ -33,15 +31,14 @@ export class CarefulReader {
     }
   }
 
-  /** Reports that `doing` failed; the record is written without it. */
   readonly failed = (doing: string, error: unknown): void => {
     const cause = `${doing} for an event-loop block failed`;
     // The error is the application's own, and may hold its data: only its kind is reported.
-    this.report.report(cause, `${cause} (${kindOf(error)}). It is left out of the record.`);
+    this.report.report(cause, `${cause} (${nameKind(error)}). It is left out of the record.`);
   };
 }
 
-function kindOf(error: unknown): string {
+function nameKind(error: unknown): string {
   try {
     const { name } = error as Error;
     return typeof name === 'string' ? name : typeof error;
@@ -52,13 +49,10 @@ function kindOf(error: unknown): string {
 
 export interface RecordRules {
   readonly secrets: SecretNames;
-  /** Null: no curl line. */
   readonly replay: ReplayRules | null;
-  /** Files of this library, which are not the user's. */
   readonly ownFolder: string | null;
   readonly reader: CarefulReader;
   readonly methods: ProviderMethods | null;
-  /** False: no lines, no methods. */
   readonly stack: boolean;
   /** The address of the server, where a request's socket is gone: `'127.0.0.1:3000'`. */
   readonly address: () => string | null;
@@ -67,7 +61,6 @@ export interface RecordRules {
 export interface JudgedBlock {
   readonly block: Block;
   readonly verdict: Verdict;
-  /** How many samples the block has. */
   readonly samples: number;
   readonly gcMs: number;
   readonly delayed: readonly RequestState[];
@@ -80,7 +73,7 @@ export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: Re
   // In a bundle only the map tells a dependency from the application's code.
   const isApplications: IsApplications = (frame) =>
     isApplicationFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
-  const { frames, application } = representativeStack(rules.stack ? verdict.shown : [], isApplications, locate);
+  const { frames, application } = chooseStack(rules.stack ? verdict.shown : [], isApplications, locate);
   const referTo = (state: RequestState | null) => (state === null ? null : createRequestRef(state, secrets, reader));
   return {
     kind: 'block',
@@ -134,7 +127,7 @@ type IsApplications = (frame: Frame) => boolean;
  * The stack of the source line that was seen most often, and the application's frame in it: compiled code may have one line. Where
  * most samples show no code of the application, the stack of the dependency's function that was seen most often.
  */
-function representativeStack(
+function chooseStack(
   samples: readonly Pick<Sample, 'frames' | 'cut'>[],
   isApplications: IsApplications,
   locate: Locate,

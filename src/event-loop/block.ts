@@ -8,28 +8,22 @@ const LATE_MS = 5;
 /** Before a sample was asked for, it represents no more time than the sampler usually leaves between two. */
 const MAX_GAP_MS = 35;
 const MAX_GAP_SHARE = 0.05;
-/** Share of the samples' time that a context must have. */
 const HALF = 0.5;
 /** Share of the block that the samples of a named request must represent: the sampler may have begun at its end. */
 const LEAST_OF_BLOCK = 0.4;
 
 /** The samples inside a block, counted by the request in whose async context each was taken. Each represents the time before it. */
 export interface Votes {
-  /** A request in flight in whose context at least half of the time ran. */
   readonly winner: RequestState | null;
   /** The winner's context is proof: no shared handle started the code, and the stack shows whose it is. */
   readonly isCertain: boolean;
-  /** Requests in flight that were seen running. */
   readonly ran: ReadonlySet<RequestState>;
-  /** No context had half of the time. */
   readonly isSplit: boolean;
   /** Code outside of every request ran: a job, a timer. No shared handle called it, which could do a request's work. */
   readonly isBackground: boolean;
   /** The samples that represent the block: the winner's, else all that show code. */
   readonly shown: readonly Sample[];
-  /** Milliseconds that samples with code represent. */
   readonly codeMs: number;
-  /** Half of the time is in `…Sync` calls for files or processes. */
   readonly isSyncIo: boolean;
   /** The loop stood still at least from the first of `shown` to the last. */
   readonly provenMs: number;
@@ -114,7 +108,6 @@ function isProof(votes: readonly Vote[], durationMs: number, lostMs: number): bo
 const isMostly = (votes: readonly Vote[], holds: (sample: Sample) => boolean): boolean =>
   sumMs(votes.filter(({ sample }) => holds(sample))) >= HALF * sumMs(votes);
 
-/** Milliseconds of the block in which a request was in flight. */
 export function measureInside({ startMs, endMs }: Pick<Block, 'startMs' | 'endMs'>, state: RequestState): number {
   const untilMs = state.endedMs > 0 ? Math.min(endMs, state.endedMs) : endMs;
   return Math.max(0, untilMs - Math.max(startMs, state.startedMs));

@@ -12,7 +12,6 @@ export interface Evidence extends Pick<Block, 'startMs' | 'endMs' | 'cpuRatio' |
   /** The kernel held the process to its CPU limit around the block. */
   readonly throttled: boolean;
   readonly thresholdMs: number;
-  /** A debugger can attach: pauses look like blocks. */
   readonly debugged: boolean;
 }
 
@@ -23,14 +22,12 @@ export interface Verdict {
   /** False: the code that ran is unknown, so any request may be the cause, and none is counted as delayed. */
   readonly othersWaited: boolean;
   readonly provenMs: number;
-  /** The samples that show where the loop was. */
   readonly shown: readonly Sample[];
 }
 
 /** Whatever the CPU time says, which is the whole process's before Node 22.19. */
 const LOST_FOR_SURE = 0.6;
 const HALF = 0.5;
-/** Fewer samples may be chance. */
 const SEEN_OFTEN = 3;
 const SOME_GC_RATIO = 0.25;
 const IDLE_CPU_RATIO = 0.3;
@@ -44,7 +41,6 @@ export function findCause(evidence: Evidence): Verdict | null {
   const isKnown = votes.codeMs >= HALF * windowMs;
   const nobody = { request: null, suspect: null, othersWaited: true, provenMs: 0, shown: [] };
 
-  // Asleep, that is, neither on a CPU nor waiting for one.
   const asleep = cpuRatio < IDLE_CPU_RATIO && cpuRatio + lost < HALF;
   if (evidence.debugged && asleep) return null;
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.

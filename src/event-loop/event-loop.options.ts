@@ -77,18 +77,13 @@ export const eventLoopOption = feature({
   wedgedMs: number({ default: 30_000, unit: 'a number of milliseconds', min: 100, max: 3_600_000 }),
 });
 
-/** How often things happen. */
 export interface Timing {
   readonly thresholdMs: number;
   /** A request that starts or ends so soon after the last beat adds none. A block may look that much longer. */
   readonly beatMs: number;
-  /** The loop proves this often that it turns while requests are in flight. */
   readonly tickMs: number;
-  /** And this often when there are none: enough to see that background work blocked, at next to no cost. */
   readonly idleTickMs: number;
-  /** A loop that has not turned for so long is sampled often. */
   readonly suspectMs: number;
-  /** Between two samples of a loop that stands still. */
   readonly blockedSampleMs: number;
 }
 
@@ -96,7 +91,6 @@ export interface Timing {
 export const PARK_AFTER_MS = 1_000;
 /** Requests in flight that have begun before this and are alone (open event streams) do not keep the fast tick on. */
 export const PARK_QUIET_AFTER_MS = 30_000;
-/** Samples a second while there is work. */
 export const SAMPLES_PER_SECOND = 20;
 /** Far below a tick, and below the precision of a block's duration. */
 const MAX_BEAT_MS = 0.5;

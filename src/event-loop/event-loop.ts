@@ -37,7 +37,6 @@ interface SeenBlock {
 export class EventLoop implements Feature {
   readonly pending: PendingBlocks<SeenBlock>;
   readonly sampler: Sampler;
-  /** Null without `port`. */
   readonly witness: Witness | null;
   readonly profile: LoopProfile | null;
   readonly profiler: LoopProfiler | null;
@@ -127,7 +126,6 @@ export class EventLoop implements Feature {
     return { eventLoop: this.watch.statistics.snapshot(monotonicMs()) };
   }
 
-  /** Resolves when every block so far is judged and recorded. */
   async idle(): Promise<void> {
     // The caller's last block may still wait for the beat that ends it.
     this.watch.turned();
@@ -192,7 +190,6 @@ export class EventLoop implements Feature {
     void recorded.finally(() => this.recording.delete(recorded));
   }
 
-  /** Adds the block to the time that its request has blocked, and to the time that the others had to wait. */
   private charge(block: Block, { request }: Verdict, delayed: readonly RequestState[]): void {
     for (const state of delayed) state.delayedMs += measureInside(block, state);
     if (request === null) return;
@@ -212,7 +209,6 @@ export class EventLoop implements Feature {
   }
 }
 
-/** A paused program looks blocked. */
 const isDebuggable = (): boolean =>
   process.features.inspector && process.getBuiltinModule('node:inspector').url() !== undefined;
 

@@ -11,7 +11,6 @@ class Half {
   readonly delay = new Histogram();
   blocks = 0;
   blockedMs = 0;
-  /** The counters at its beginning. */
   readonly utilization = performance.eventLoopUtilization();
 }
 
@@ -25,7 +24,6 @@ export class LoopStatistics {
     this.restart(nowMs);
   }
 
-  /** Forgets what was: the application's boot, which is nobody's load. */
   restart(nowMs: number): void {
     this.currentSinceMs = nowMs;
     this.current = this.previous = new Half();

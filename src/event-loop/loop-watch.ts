@@ -22,7 +22,6 @@ export interface Block {
 
 export interface LoopGauges {
   readonly nowMs: MonotonicClock;
-  /** Milliseconds the loop has waited for events since the start. */
   idleMs(): number;
   /** CPU milliseconds of the main thread, or of the process before Node 22.19. */
   cpuMs(): number;
@@ -43,14 +42,12 @@ export class LoopWatch {
   readonly beat: Beat;
   readonly statistics: LoopStatistics;
   private timer: NodeJS.Timeout | null = null;
-  /** There are requests: the tick is fast, and the sampler awake. */
   private awake = false;
   private lastRequestMs = 0;
   /** The last tick, with the counters as they were. */
   private ticked!: { ms: number; idleMs: number; cpuMs: number; lostUs: number };
   /** Up to here all is reported, or was below the threshold: the last tick, or the end of a block since. */
   private reported!: { ms: number; idleMs: number };
-  /** The application's boot is over. */
   private begun = false;
 
   constructor(
@@ -58,7 +55,6 @@ export class LoopWatch {
     private readonly gauges: LoopGauges,
     private readonly inFlight: () => number,
     private readonly onBlock: (block: Block) => void,
-    /** At every tick, when the blocks before it are reported. */
     private readonly onTick: () => void = () => {},
   ) {
     const nowMs = gauges.nowMs();
@@ -67,7 +63,6 @@ export class LoopWatch {
     this.baseline(nowMs);
   }
 
-  /** Starts the slow tick. The application's boot, before the first tick or request, is no block. */
   start(): void {
     if (this.timer === null) this.tickEvery(this.timing.idleTickMs);
   }
@@ -77,12 +72,10 @@ export class LoopWatch {
     this.begun = false;
   }
 
-  /** The loop turns now: ends a block that has not been reported yet. */
   turned(): void {
     if (this.begun) this.beat.at(this.gauges.nowMs());
   }
 
-  /** A request has started: the loop turns, and ticks fast from now on. */
   requestStarted(nowMs: number): void {
     this.lastRequestMs = nowMs;
     if (!this.begun) this.begin(nowMs);
@@ -160,7 +153,6 @@ export class LoopWatch {
   /** Many requests queued one behind the other. Without the time of reported blocks, which would be charged twice. */
   private lateInPieces(endMs: number, nowMs: number): void {
     const leastMs = this.timing.thresholdMs + (this.awake ? this.timing.tickMs : this.timing.idleTickMs);
-    // In time, as nearly always: then the idle time is not read.
     if (endMs - this.reported.ms < leastMs) return;
     const busyMs = endMs - this.reported.ms - (this.gauges.idleMs() - this.reported.idleMs);
     if (busyMs >= leastMs) this.emit(true, this.reported.ms, endMs - busyMs, endMs, nowMs);

@@ -33,13 +33,11 @@ export class PendingBlocks<T extends { readonly block: Block }> implements Recor
     return true;
   }
 
-  /** Resolves when every block so far is judged. */
   async settled(): Promise<void> {
     if (this.blocks.length === 0) return;
     await new Promise<void>((resolve) => this.waiters.push(resolve));
   }
 
-  /** Judges what is left at once. */
   close(): void {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;

@@ -14,9 +14,7 @@ export interface Frame {
   readonly async: boolean;
 }
 
-/** One stack sample of the main thread. */
 export interface Sample {
-  /** Monotonic milliseconds. */
   readonly atMs: number;
   /** When the thread asked for it. A native call that V8 cannot interrupt delays the answer. */
   readonly askedMs: number;
@@ -33,7 +31,6 @@ export interface Sample {
 /** No code ran: the loop was waiting for events. The store may still have its last request on Node 20. */
 export const isIdle = ({ frames, cut }: Pick<Sample, 'frames' | 'cut'>): boolean => frames.length === 0 && !cut;
 
-/** The calls that are on the machine's stack. */
 const selectRunning = (frames: readonly Frame[]): readonly Frame[] => {
   const end = frames.findIndex((frame) => frame.async);
   return end < 0 ? frames : frames.slice(0, end);
@@ -69,7 +66,6 @@ export function isCalledBySharedHandle({ frames }: Pick<Sample, 'frames'>): bool
 
 const IO_FILES = /^node:(?:internal\/)?(?:fs|child_process)(?:$|\/)/;
 
-/** Whether a `…Sync` call for files or other processes runs. */
 export function isInSyncIo({ frames }: Pick<Sample, 'frames'>): boolean {
   const running = selectRunning(frames);
   const end = running.findIndex((frame) => frame.file !== null && !isNodes(frame));

@@ -12,9 +12,7 @@ import type { LocationsRequest, SamplerThreadData, ThreadMessage } from './sampl
 import type { Position } from './source-lines.js';
 
 const STOP_DEADLINE_MS = 1_000;
-/** An exit waits so long for a sample that is under way. */
 const EXIT_DEADLINE_MS = 50;
-/** The main thread handles the disconnect in an interrupt after the thread has sent it. */
 const DISCONNECT_MS = 2;
 /** Room to read a map file of two and a half times the mappings that are kept. */
 const HEAP_MB = 128;
@@ -45,7 +43,6 @@ export interface HolderTarget {
 
 type Locations = readonly (string | null)[];
 
-/** The sampler's thread as the main thread sees it. */
 export class SamplerWorker {
   private worker: Worker | null = null;
   private readonly requested = new Map<number, (locations: Locations | null) => void>();
@@ -79,7 +76,6 @@ export class SamplerWorker {
 
   /** Makes the thread end by itself, and does not wait for it: it holds no process. */
   stop(): void {
-    // The process may end right after: Nest's shutdown hooks kill it.
     this.stopBeforeExit();
     this.ignoreExit();
     const { worker } = this;
@@ -126,7 +122,6 @@ export class SamplerWorker {
       name: 'nestjs-perf sampler',
       workerData: data,
       transferList: holders === null ? [] : [holders.told],
-      // Nothing of the application's own preloads, loaders or environment: the thread needs none of it.
       env: {},
       execArgv: [],
       argv: [],
@@ -159,17 +154,13 @@ export class SamplerWorker {
     for (const id of this.requested.keys()) this.answer(id, null);
   }
 
-  private requestStop(): void {
-    Atomics.store(this.words, WORD.mode, MODE.stopped);
-    Atomics.notify(this.words, WORD.mode);
-  }
-
   /**
    * Node writes "Waiting for the debugger to disconnect..." when a process ends during a sample. The answer and the disconnect
    * arrive as interrupts, so this turns until they have: a wait would let none in.
    */
   private readonly stopBeforeExit = (): void => {
-    this.requestStop();
+    Atomics.store(this.words, WORD.mode, MODE.stopped);
+    Atomics.notify(this.words, WORD.mode);
     const isConnected = (): boolean => Atomics.load(this.words, WORD.connected) === 1;
     if (!isConnected()) return;
     turnWhile(isConnected, EXIT_DEADLINE_MS);

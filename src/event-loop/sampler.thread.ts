@@ -6,7 +6,6 @@ import type { Frame, isApplicationFrame } from './sample.js';
 import type { Position, SourceLines } from './source-lines.js';
 import type { LoopHolder } from './witness.thread.js';
 
-/** The thread's input. Plain data: it crosses to another thread. */
 export interface SamplerThreadData {
   readonly words: Int32Array;
   /** The thread's function can import nothing. */
@@ -14,11 +13,8 @@ export interface SamplerThreadData {
   readonly timing: Timing;
   /** Milliseconds on the kernel's monotonic clock when the main thread's `performance.now()` was 0. */
   readonly originMs: number;
-  /** The property of the main context's global object that holds the probe. */
   readonly probeName: string;
-  /** Null: it has been deleted. */
   readonly workingDirectory: string | null;
-  /** False: hangs are not written to stderr. */
   readonly reportsHangs: boolean;
   /** The main thread has maps of its own for files that a loader has transpiled. */
   readonly loaderMaps: boolean;
@@ -26,12 +22,10 @@ export interface SamplerThreadData {
   readonly witness: { readonly told: MessagePort; readonly methods: ReadonlySet<string> } | null;
 }
 
-/** Asks where positions are in the sources. */
 export interface LocationsRequest {
   readonly id: number;
   readonly positions: readonly Position[];
 }
-/** Messages of the thread. */
 export type ThreadMessage =
   | { readonly id: number; readonly locations: readonly (string | null)[] }
   /** Samples fail one after the other: the inspector cannot be used here. */
@@ -54,20 +48,21 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   const parkedPollMs = 200;
   const hotCpuMs = 10;
   const hotShare = 0.3;
-  /** A block that lasts longer is reported on stderr while it lasts. */
   const hangMs = 1_000;
-  /** So many failures in a row are reported: one is lost while another session disconnects, or the main thread ends. */
   const maxFailedSamples = 3;
-  /** Samples of a long block become rarer by this share of its age. */
-  const thinning = 0.02;
-  /** The mappings of a bundle of Nest and its dependencies have 3 MB. */
+  const intervalShareOfAge = 0.02;
   const maxMappingBytes = 6_000_000;
   // Constant text: V8 compiles it once. An error must not leave it: the inspector would format its stack on the spot, with the
   // application's formatter.
   const expression = `try{this[${JSON.stringify(probeName)}]?.()}catch{}`;
   const lines = new Lines(workingDirectory, maxMappingBytes);
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
-  const schedstatFd = openSchedstat();
+  let schedstatFd = -1;
+  try {
+    schedstatFd = fs.openSync(`/proc/${process.pid}/task/${process.pid}/schedstat`, 'r');
+  } catch {
+    // Only Linux has it.
+  }
   const schedstatText = Buffer.alloc(96);
 
   let watchedSeq = Atomics.load(words, WORD.seq);
@@ -83,16 +78,13 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   let idleMs = -Infinity;
   let seen: Description | null = null;
   let usage = { atMs: nowMs(), ...readUsage() };
-  /** Milliseconds of CPU, and of time, since the poll before. */
   let [spentMs, passedMs] = [0, 0];
-  /** Requests, or computing without them. */
   let isHot = false;
   let isWorking = false;
 
   Atomics.store(words, WORD.started, 1);
   watch();
 
-  /** Monotonic milliseconds of the main thread. */
   function nowMs(): number {
     return Number(process.hrtime.bigint()) / 1e6 - originMs;
   }
@@ -103,8 +95,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       if (mode === MODE.stopped) return stop();
       const waitMs = mode === MODE.awake ? untilNext() : isHot ? timing.tickMs : parkedPollMs;
       const dueMs = nowMs() + waitMs;
-      const isTimeout = Atomics.wait(words, WORD.mode, mode, waitMs) === 'timed-out';
-      account(isTimeout ? dueMs : Infinity);
+      account(Atomics.wait(words, WORD.mode, mode, waitMs) === 'timed-out' ? dueMs : Infinity);
       answerLocations();
       // A sample is answered through this thread's own event loop, so this loop must be left for it.
       if (sample()) return;
@@ -116,14 +107,14 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       const received = receiveMessageOnPort(parentPort!);
       if (received === undefined) return;
       const { id, positions } = received.message as LocationsRequest;
-      send({ id, locations: positions.map(locate) });
+      parentPort!.postMessage({ id, locations: positions.map(locate) } satisfies ThreadMessage);
     }
   }
 
   /** Wake-ups are what this thread costs: none before there can be something to do. */
   function untilNext(): number {
     const now = nowMs();
-    const staleMs = staleOf(now);
+    const staleMs = measureStale(now);
     const checkMs =
       staleMs >= timing.suspectMs ? Math.min(timing.suspectMs, nextSampleMs - now) : timing.suspectMs - staleMs;
     return Math.max(0.2, Math.min(checkMs, nextDueMs - now) + 0.2);
@@ -131,16 +122,12 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
 
   /** Node aborts when the main thread cleans up after a sample while this thread ends: so it announces its end, and waits. */
   function stop(): void {
-    if (schedstatFd !== null) fs.closeSync(schedstatFd);
+    if (schedstatFd >= 0) fs.closeSync(schedstatFd);
     if (!hasSampled) return;
     parentPort!.on('message', (message: unknown) => {
       if (message === 'end') parentPort!.close();
     });
-    send({ stopped: true });
-  }
-
-  function send(message: ThreadMessage): void {
-    parentPort!.postMessage(message);
+    parentPort!.postMessage({ stopped: true } satisfies ThreadMessage);
   }
 
   /** Adds up what the machine took: this thread woke late, or the main thread was in the run queue meanwhile. */
@@ -155,12 +142,10 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     Atomics.add(words, WORD.lostUs, Math.round(1_000 * lostMs));
   }
 
-  /** Time of the main thread on a CPU and in the run queue; that of the process, and 0, where the kernel does not tell. */
   function readUsage(): { cpuMs: number; queuedMs: number } {
     try {
       // "time on CPU, time in the run queue, slices", in nanoseconds: Documentation/scheduler/sched-stats.rst
-      // Only Linux has the file.
-      const length = fs.readSync(schedstatFd!, schedstatText, 0, schedstatText.length, 0);
+      const length = fs.readSync(schedstatFd, schedstatText, 0, schedstatText.length, 0);
       const [cpu, queued] = schedstatText.toString('latin1', 0, length).split(' ');
       return { cpuMs: Number(cpu) / 1e6, queuedMs: Number(queued) / 1e6 };
     } catch {
@@ -171,15 +156,12 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
 
   /** Draws the first moment as in a schedule that has long been running: a sample at once would always meet the first request. */
   function beginSchedule(now: number): void {
-    const perSecond = Atomics.load(words, WORD.rate);
-    nextDueMs = now + (1_000 / perSecond) * Math.sqrt(0.25 + 2 * Math.random()) * Math.random();
+    nextDueMs = now + (1_000 / Atomics.load(words, WORD.rate)) * Math.sqrt(0.25 + 2 * Math.random()) * Math.random();
   }
 
-  /** Counts the moments of the sampling rate that have passed. */
   function countDue(now: number): boolean {
     if (nextDueMs > now) return false;
     const intervalMs = 1_000 / Atomics.load(words, WORD.rate);
-    // The thread was not scheduled.
     if (now - nextDueMs > 10 * intervalMs) beginSchedule(now);
     while (nextDueMs <= now) {
       Atomics.add(words, WORD.due, 1);
@@ -189,36 +171,32 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     return true;
   }
 
-  /** Takes a sample when it is time; true when one is under way. */
   function sample(): boolean {
     const now = nowMs();
     const isAwake = Atomics.load(words, WORD.mode) === MODE.awake;
     const seq = Atomics.load(words, WORD.seq);
-    const staleMs = staleOf(now);
+    const staleMs = measureStale(now);
     if (seq !== watchedSeq) {
       watchedSeq = seq;
       nextSampleMs = 0;
       reportedMs = 0;
-      // It may have turned before that, unseen.
       ownLateMs = Math.min(lateMs, staleMs);
       seen = null;
     }
     // A job or a consumer computes, though no request keeps the main thread awake.
     isHot = !isAwake && spentMs >= (isHot ? hotShare * passedMs : hotCpuMs);
-    const wasWorking = isWorking;
+    if ((isAwake || isHot) && !isWorking) beginSchedule(now);
     isWorking = isAwake || isHot;
-    if (isWorking && !wasWorking) beginSchedule(now);
     const isStale = isHot || staleMs >= (isAwake ? 0 : timing.idleTickMs) + timing.suspectMs;
     const isDue = isWorking && countDue(now);
     if (!isDue && !(isStale && now >= nextSampleMs)) return false;
-    nextSampleMs = now + Math.max(timing.blockedSampleMs, staleMs * thinning) * (0.85 + Math.random() * 0.3);
+    nextSampleMs = now + Math.max(timing.blockedSampleMs, staleMs * intervalShareOfAge) * (0.85 + Math.random() * 0.3);
     ask(seq, isStale && (witness !== null || staleMs > hangMs / 2));
     return true;
   }
 
-  function staleOf(now: number): number {
-    const units = (now * UNITS_PER_MS - Atomics.load(words, WORD.beatAt)) | 0;
-    return units / UNITS_PER_MS;
+  function measureStale(now: number): number {
+    return ((now * UNITS_PER_MS - Atomics.load(words, WORD.beatAt)) | 0) / UNITS_PER_MS;
   }
 
   function ask(seq: number, described: boolean): void {
@@ -236,20 +214,19 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       else if (Atomics.load(words, WORD.seq) === seq) reportHang(atMs);
     }, timing.tickMs);
     let done = false;
-    const answered = (answer: boolean | Description | null, failure: unknown = null): void => {
+    const answered = (answer: boolean | Description | null, failure: Error | null = null): void => {
       if (done) return;
       done = true;
       if (answer !== null) failedSamples = 0;
-      else if (failure !== null) failedSamples += 1;
+      if (failure !== null) failedSamples += 1;
       if (failure !== null && failedSamples === maxFailedSamples)
-        send({ reason: failure instanceof Error ? failure.message : 'no answer' });
+        parentPort!.postMessage({ reason: failure.message } satisfies ThreadMessage);
       clearInterval(waiting);
       session.disconnect();
       Atomics.store(words, WORD.connected, 0);
       const description = typeof answer === 'object' ? answer : null;
-      if (description !== null && seq === watchedSeq) seen = description;
-      if (seen !== null && seen === answer && !seen.idle) tellWitness(seen, seq);
       if (answer === true || description?.idle === true) idleMs = nowMs();
+      else if (description !== null && seq === watchedSeq) remember(description);
       if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
       // Not in the turn of the disconnect: ending a thread there has aborted processes.
       setImmediate(watch);
@@ -264,18 +241,17 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
         answered(value ?? null, error);
       });
     } catch (error) {
-      answered(null, error);
+      answered(null, error as Error);
     }
   }
 
   /** A block that never ends is never recorded: it is written to stderr, past the main thread's own streams. */
   function reportHang(now: number): void {
-    const staleMs = Math.min(staleOf(now), now - idleMs);
+    const staleMs = Math.min(measureStale(now), now - idleMs);
     if (staleMs - ownLateMs < hangMs || (reportedMs > 0 && staleMs < reportedMs * 5)) return;
     reportedMs = staleMs;
-    // A breakpoint is no hang.
     if (!reportsHangs || Atomics.load(words, WORD.debugged) === 1) return;
-    const [frame] = applicationFrames(seen);
+    const [frame] = selectFrames(seen);
     const where = frame === undefined ? '' : ` at ${locate(frame)} (${frame.name ?? 'anonymous'})`;
     const ms = Math.round(staleMs);
     const handler = seen?.handler === null ? '' : ` (${seen?.handler})`;
@@ -286,17 +262,17 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     writeToStderr(`[Perf] ${text}${where}\n`);
   }
 
-  /** Frames of the application's code, innermost first. */
-  function applicationFrames(description: Description | null): readonly Frame[] {
+  function selectFrames(description: Description | null): readonly Frame[] {
     return description?.frames.filter((frame) => isApplications(frame, null)) ?? [];
   }
 
-  function tellWitness(stack: Description, seq: number): void {
+  function remember(stack: Description): void {
+    seen = stack;
     if (witness === null) return;
-    const frames = reportsHangs ? applicationFrames(stack) : [];
+    const frames = reportsHangs ? selectFrames(stack) : [];
     const named = frames.map(({ typeName, name }) => `${typeName}.${name}`);
     const holder: LoopHolder = {
-      seq,
+      seq: watchedSeq,
       route: stack.method === null ? null : `${stack.method} ${stack.route}`,
       method: named.find((name) => witness.methods.has(name)) ?? stack.handler,
       location: frames[0] === undefined ? null : locate(frames[0]),
@@ -312,21 +288,12 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   function writeToStderr(line: string): void {
     for (let attempt = 0; attempt < 20; attempt++) {
       try {
-        fs.writeSync(2, line);
-        return;
+        return void fs.writeSync(2, line);
       } catch (error) {
         // A full pipe is worth waiting for; a closed one is not.
         if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
         Atomics.wait(sleeper, 0, 0, 5);
       }
-    }
-  }
-
-  function openSchedstat(): number | null {
-    try {
-      return fs.openSync(`/proc/${process.pid}/task/${process.pid}/schedstat`, 'r');
-    } catch {
-      return null;
     }
   }
 }

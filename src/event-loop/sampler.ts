@@ -21,7 +21,6 @@ export class Sampler {
   private readonly worker: SamplerWorker;
   private readonly probeName = `nestjs-perf:probe:${threadId}:${randomBytes(4).toString('hex')}`;
   private probe: Probe | null = null;
-  /** Positions in the compiled code. */
   private readonly compiled = new SourceLines(workingDirectory(), 0);
 
   constructor(
@@ -55,12 +54,10 @@ export class Sampler {
     this.probe?.close();
   }
 
-  /** Samples a second while there is work. */
   setRate(perSecond: number): void {
     this.words[WORD.rate] = perSecond;
   }
 
-  /** The samples since the last tick that were taken in this time. */
   within(fromMs: number, toMs: number): readonly Sample[] {
     return this.probe?.samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs) ?? [];
   }

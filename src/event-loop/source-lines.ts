@@ -75,12 +75,10 @@ export class SourceLines {
       value |= (digit & 31) << shift;
       shift += 5;
       if ((digit & 32) !== 0) continue;
-      // The lowest bit is the sign.
       if (field < 4) last[field]! += (value & 1) === 1 ? -(value >>> 1) : value >>> 1;
       field += 1;
       value = shift = 0;
     }
-    /** The last segment at or before the position. */
     const findEntry = (line: number, column: number): Partial<Origin> => {
       let [low, high] = [0, count];
       while (low < high) {

@@ -15,7 +15,6 @@ const { includes, startsWith } = String.prototype;
 const { apply } = Reflect;
 const nowMs: () => number = performance.now.bind(performance);
 
-/** A stack for the thread's own line on stderr. Plain values only. */
 export interface Description {
   readonly idle: boolean;
   readonly method: string | null;
@@ -24,7 +23,6 @@ export interface Description {
   readonly frames: readonly Frame[];
 }
 
-/** Deeper stacks are read as far as this. */
 const STACK_LIMIT = 2_000;
 /** Frames that are kept of each end: the code that runs, and the code that has called or awaits it. */
 const INNERMOST = 120;
@@ -36,7 +34,6 @@ const FRAMES_OF_SCRIPT = 1;
 
 /** Takes samples inside the blocked stack. The thread finds it as a hidden property of the main context's global object. */
 export class Probe {
-  /** Since {@link takeAll}. */
   samples: Sample[] = [];
   private due = 0;
   private readonly mainGlobal = runInThisContext('globalThis') as object;
@@ -132,7 +129,6 @@ export function captureFrames(above: (...given: never[]) => unknown = captureFra
   }
 }
 
-/** V8 has these, the type declarations do not. */
 type CallSite = NodeJS.CallSite & { isAsync(): boolean; getEnclosingLineNumber?(): number | null };
 
 function copyFrames(sites: NodeJS.CallSite[], skipped: number): CapturedStack {

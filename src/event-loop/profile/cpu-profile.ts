@@ -8,7 +8,6 @@ export interface CpuProfile {
       readonly functionName: string;
       readonly scriptId: string;
       readonly url: string;
-      /** From 0; -1: none. */
       readonly lineNumber: number;
       readonly columnNumber: number;
     };
@@ -36,7 +35,6 @@ export function makeCpuProfile(
   let totalMs = 0;
   const append = (node: StackNode): number => {
     const { name: functionName, samples: hitCount, selfMs, frame } = node;
-    // Nowhere has neither URL nor line.
     const [, url = '', line = 0, column = 0] =
       /^(.*):(\d+):(\d+)$/s.exec((frame === null ? null : locate(node)) ?? '') ?? [];
     if (!scripts.has(url)) scripts.set(url, String(scripts.size));

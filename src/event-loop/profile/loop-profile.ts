@@ -7,9 +7,7 @@ import { isIdle, type Sample } from '../sample.js';
 import { estimateOwnCpu } from './own-cpu.js';
 import { SampledWindow } from './sampled-window.js';
 
-/** Figures are of the last one to two of these. */
 export const HALF_MS = 300_000;
-/** Stack nodes that each of the two halves keeps. */
 const MAX_NODES = 2_500;
 /** One sample represents no more: a machine that was suspended has run nothing. */
 const MAX_SAMPLE_MS = 10_000;
@@ -25,7 +23,6 @@ export class LoopProfile implements LoopShares {
   private current!: SampledWindow;
   /** Milliseconds of the loop that the samples of a route have shown since the application started. */
   private readonly totalMs = new Map<Route, number>();
-  /** Milliseconds that the samples of a request represent. */
   private readonly sampledMsByRequest = new WeakMap<RequestState, number>();
   /** Samples of requests whose route is not known yet: global middleware of Express runs before it is. */
   private unrouted: { readonly sample: Sample; readonly ms: number }[] = [];
@@ -43,14 +40,12 @@ export class LoopProfile implements LoopShares {
     this.current = this.previous = new SampledWindow(this.nowMs(), MAX_NODES);
   }
 
-  /** Off the request path, within some hundred milliseconds after the sample was taken. */
   add(sample: Sample, ms: number): void {
     this.countRouted();
     if (this.needsRoute(sample)) this.unrouted.push({ sample, ms });
     else this.count(sample, ms);
   }
 
-  /** On the request path. */
   requestEnded({ route, endedMs }: RequestState): void {
     this.turn(endedMs);
     if (route !== null) this.current.count(route).ended += 1;
@@ -68,7 +63,6 @@ export class LoopProfile implements LoopShares {
     this.collecting.delete(window);
   }
 
-  /** The last 5 to 10 minutes, the older half first. */
   recent(): readonly SampledWindow[] {
     this.countRouted();
     this.turn(this.nowMs());

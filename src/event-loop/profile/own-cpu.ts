@@ -1,15 +1,12 @@
 import type { Estimate } from '../../core/snapshot.js';
 import { studentQuantile } from '../../core/statistics/distributions.js';
 
-/** Fewer samples say too little. */
 const MIN_SAMPLES = 20;
 /** One side of a 95 % interval. */
 const TAIL = 0.025;
 
-/** Samples of some requests in a stretch of time. */
 export interface SampledRequests {
   readonly samples: number;
-  /** Milliseconds that the samples represent. */
   readonly ms: number;
   /** Sum over the requests of the square of the milliseconds that the samples of one request represent. */
   readonly squaredMs: number;

@@ -8,14 +8,11 @@ import type { LoopProfile } from './loop-profile.js';
 import { labelRoute, type SampledWindow } from './sampled-window.js';
 import { StackNode, StackTree } from './stack-tree.js';
 
-/** While somebody waits for a profile. */
 const SAMPLES_PER_SECOND = 100;
-/** Stack nodes that one profile keeps. */
 const MAX_NODES = 5_000;
 
 /** Makes profiles of what was sampled so far, or of the next seconds at a higher rate. */
 export class LoopProfiler implements Profiler {
-  /** Ends the profiles under way. */
   private readonly running = new Set<() => void>();
 
   constructor(

@@ -3,7 +3,6 @@ import type { Sample } from '../sample.js';
 import type { SampledRequests } from './own-cpu.js';
 import { StackTree } from './stack-tree.js';
 
-/** In no request's context. */
 const BACKGROUND = 'background';
 
 /** Counts of one route; `requests` had their first sample in this window. */
@@ -15,11 +14,9 @@ interface RouteCounts extends SampledRequests {
   ended: number;
 }
 
-/** All samples of a stretch of time. */
 export class SampledWindow {
   samples = 0;
   idle = 0;
-  /** Null: in no request's context. */
   readonly routes = new Map<Route | null, RouteCounts>();
   readonly stacks: StackTree;
 
@@ -35,7 +32,6 @@ export class SampledWindow {
     this.idle += 1;
   }
 
-  /** `ms`: what the sample represents. */
   add(route: Route | null, { frames, cut }: Sample, ms: number): RouteCounts {
     this.samples += 1;
     this.stacks.add(labelRoute(route), frames, cut, ms);

@@ -1,6 +1,5 @@
 import type { Frame } from '../sample.js';
 
-/** One function below its callers. */
 export class StackNode {
   readonly children: StackNode[] = [];
   /** Samples in which it ran itself, and the milliseconds that they represent. */
@@ -14,7 +13,6 @@ export class StackNode {
     readonly frame: Frame | null,
   ) {}
 
-  /** With all that it has called. */
   get totalMs(): number {
     return this.children.reduce((sum, child) => sum + child.totalMs, this.selfMs);
   }
@@ -24,7 +22,6 @@ export class StackNode {
   }
 }
 
-/** Holds what did not fit. */
 export const OTHER = '(other)';
 /** Stands for the outermost calls of a stack that was cut. */
 export const CUT = '(cut)';
@@ -42,7 +39,6 @@ export class StackTree {
   /** `frames`: innermost first. Calls that only wait are left out, since they do not run. */
   add(label: string, frames: readonly Frame[], cut: boolean, ms: number): void {
     const running = frames.filter((frame) => !frame.async);
-    // The label, the mark of a cut, and each frame.
     if (this.size + running.length + 2 > this.maxNodes) this.fold();
     const hasRoom = this.root.children.length < KEPT_SHARE * this.maxNodes;
     let node = this.root.find(label) ?? this.enter(this.root, hasRoom ? label : OTHER);
@@ -54,7 +50,6 @@ export class StackTree {
     node.selfMs += ms;
   }
 
-  /** Adds the counts of another tree. */
   addTree({ root }: StackTree): void {
     this.addBelow(this.root, root.children);
   }

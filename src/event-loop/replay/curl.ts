@@ -28,7 +28,7 @@ export function createReplay(
   // An HTTP/2 request has lost its socket by now.
   const socket = request.socket as Partial<TLSSocket> | undefined;
   const secure = socket?.encrypted === true || headers[':scheme'] === 'https';
-  const address = addressOf(socket) ?? serverAddress ?? 'localhost';
+  const address = readAddress(socket) ?? serverAddress ?? 'localhost';
   const url = `${secure ? 'https' : 'http'}://${address}${safeUrl(state, secrets)}`;
   const words = ['curl'];
   if (!secure && headers[':scheme'] !== undefined) words.push('--http2-prior-knowledge');
@@ -38,7 +38,7 @@ export function createReplay(
   words.push('--globoff', quote(url.replaceAll('\\', '%5C')));
   for (const [name, value] of safeHeaders(headers, rules.allowHeaders, secrets))
     words.push('-H', quote(`${name}: ${value}`));
-  const body = bodyOf(headers, parsedBody(state), rules.maxBodyBytes, secrets);
+  const body = formatBody(headers, parsedBody(state), rules.maxBodyBytes, secrets);
   if (body !== null) words.push('--data-raw', quote(body));
   return words.join(' ');
 }
@@ -55,21 +55,23 @@ export function formatAddress(address: string | undefined, port: number | undefi
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-const addressOf = (socket: Partial<TLSSocket> | undefined): string | null =>
+const readAddress = (socket: Partial<TLSSocket> | undefined): string | null =>
   formatAddress(socket?.localAddress, socket?.localPort);
 
-function bodyOf(headers: Headers, body: unknown, maxBytes: number, secrets: SecretNames): string | null {
+function formatBody(headers: Headers, body: unknown, maxBytes: number, secrets: SecretNames): string | null {
   const safe = safeBody(headers, body, maxBytes, secrets);
   if (safe === null) return null;
-  const text = safe.isForm ? formOf(safe.data as Record<string, unknown>) : JSON.stringify(safe.data);
+  const text = safe.isForm ? formatForm(safe.data as Record<string, unknown>) : JSON.stringify(safe.data);
   return Buffer.byteLength(text) > maxBytes ? null : printable(text, maxBytes);
 }
 
-function formOf(data: Record<string, unknown>): string {
-  const fieldOf = (name: string, value: unknown): string => {
+function formatForm(data: Record<string, unknown>): string {
+  const formatField = (name: string, value: unknown): string => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     return `${encodeURIComponent(name)}=${text === REDACTED ? REDACTED : encodeURIComponent(text)}`;
   };
-  const fields = Object.entries(data).flatMap(([name, given]) => [given].flat().map((value) => fieldOf(name, value)));
+  const fields = Object.entries(data).flatMap(([name, given]) =>
+    [given].flat().map((value) => formatField(name, value)),
+  );
   return fields.join('&');
 }
