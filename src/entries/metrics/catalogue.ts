@@ -177,7 +177,7 @@ const ROWS: readonly Row[] = [
     ofResources(({ limits }) => limits.memoryBytes),
   ],
 
-  // The process itself, by the names that dashboards for Node.js look for. Known wherever resources are on.
+  // The process itself; in Prometheus by the names that prom-client gives it.
   [
     counter('process.cpu.time', 's', { name: 'process_cpu_seconds_total', standard: true }),
     'CPU time the process has used.',
@@ -189,12 +189,12 @@ const ROWS: readonly Row[] = [
     ofResources(({ process }) => process.rssBytes),
   ],
   [
-    upDownCounter('nodejs.heap.size.used', 'By', { standard: true }),
+    upDownCounter('v8js.memory.heap.used', 'By', { name: 'nodejs_heap_size_used_bytes', standard: true }),
     'JavaScript heap in use.',
     ofResources(({ process }) => process.heapUsedBytes),
   ],
   [
-    upDownCounter('nodejs.heap.size.limit', 'By', { standard: true }),
+    upDownCounter('v8js.memory.heap.limit', 'By', { name: 'nodejs_heap_size_limit_bytes', standard: true }),
     'Size of the JavaScript heap at which the process ends.',
     ofResources(({ process }) => process.heapLimitBytes),
   ],

@@ -4,8 +4,8 @@ import type { Attributes } from '../metrics/durations.js';
 import { entryOf } from '../../core/entry-of.js';
 import type { Measured, Metric, Point } from '../metrics/metric.js';
 
-/** Figures of the process, which each of its applications tells. */
-const OF_PROCESS = /^(?:container|process|nodejs|perf\.eventloop)\./;
+/** Figures of the process, which each of its applications reports. */
+const OF_PROCESS = /^(?:container|process|nodejs|v8js|perf\.eventloop)\./;
 /** Counters that every application reads from the kernel; all others are counted here. */
 const OF_KERNEL = /^(?:container|process)\./;
 /** What the SDK tells apart by itself: beyond it, it puts all further series of a metric into one. */
