@@ -26,12 +26,7 @@ export type { ExperimentsOptions } from './experiments/experiments.options.js';
 export type { StopOptions } from './experiments/stop/stop-option.js';
 export type { GateAnswer, GateClient } from './experiments/gates/gate-client.js';
 export { staticGates } from './experiments/gates/static-gates.js';
-export type {
-  ExperimentMetric,
-  ExperimentReport,
-  FleetEffect,
-  ReportOptions,
-} from './experiments/report/experiment-report.js';
+export type { ExperimentMetric, ExperimentReport, ReportOptions } from './experiments/report/experiment-report.js';
 export { reportOf } from './experiments/report/report-of.js';
 export { compareVariants } from './experiments/statistics/compare-variants.js';
 export type {

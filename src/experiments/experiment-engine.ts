@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { MonotonicClock } from '../core/clock.js';
 import { reasonOf } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { RecordHold } from '../ports/record-hold.js';
@@ -29,12 +28,10 @@ export class ExperimentEngine implements DecidesGates {
   private readonly tallies: RouteTally[] = [];
   private readonly budget = new PairBudget();
   private readonly stops: GateStops | null;
-  private opensAtMs = 0;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly options: ResolvedExperiments,
-    private readonly nowMs: MonotonicClock,
     private readonly report: OncePerCause,
     /** Whom requests are for, unless `experiments.unit` tells it. */
     units: RequestUnits,
@@ -53,7 +50,6 @@ export class ExperimentEngine implements DecidesGates {
   }
 
   start(): void {
-    this.opensAtMs = this.nowMs() + this.options.prePeriodMs;
     this.switchback?.start();
     if (this.stops !== null) this.timer = setInterval(() => this.checkStops(), STOP_CHECK_MS).unref();
   }
@@ -116,9 +112,7 @@ export class ExperimentEngine implements DecidesGates {
     const { aborted, blockedMs, status, startedMs, endedMs } = state;
     const succeeded = !aborted && status < 400;
     const outcome = { aborted, succeeded, failed: status >= 500, durationMs: endedMs - startedMs, blockedMs };
-    const tally = this.tallyOf(route);
-    tally.addTraffic(outcome);
-    if (state.variants !== null && state.unit !== null) this.addVariants(state, outcome, tally);
+    if (state.variants !== null && state.unit !== null) this.addVariants(state, outcome, this.tallyOf(route));
   };
 
   totals(): ExperimentTotals {
@@ -136,16 +130,13 @@ export class ExperimentEngine implements DecidesGates {
           return [{ method, route: pattern, on: tally.on.totals(), off: tally.off.totals() }];
         }),
       })),
-      traffic: this.tallies
-        .filter(({ succeeded }) => succeeded > 0)
-        .map(({ method, pattern, succeeded, succeededMs }) => ({ method, route: pattern, succeeded, succeededMs })),
       slices: this.switchback?.totals() ?? [],
     };
   }
 
   /** Whether the gate client decides now. */
   private isDrawn(gate: string): boolean {
-    return this.switchback?.gate !== gate && this.nowMs() >= this.opensAtMs && this.stoppedBecause(gate) === null;
+    return this.switchback?.gate !== gate && this.stoppedBecause(gate) === null;
   }
 
   private unitOf(state: RequestState): Unit {
@@ -161,12 +152,6 @@ export class ExperimentEngine implements DecidesGates {
       notes.uncounted.push(gate);
       return on;
     }
-    if (this.nowMs() < this.opensAtMs) {
-      const notes = notesOf(state);
-      notes.before = true;
-      notes.uncounted.push(gate);
-      return false;
-    }
     if (this.stoppedBecause(gate) !== null) {
       notesOf(state).uncounted.push(gate);
       return false;
@@ -180,7 +165,6 @@ export class ExperimentEngine implements DecidesGates {
     const notes = state.experimentNotes;
     const unitHash = hashOf(state.unit!.userId, BUCKET_SEED);
     (notes?.slice as SliceTally | null | undefined)?.add(state.route!, outcome);
-    if (notes?.before === true) tally.addBefore(unitHash, outcome);
     for (const [gate, variant] of Object.entries(state.variants!)) {
       if (notes?.uncounted.includes(gate) === true) continue;
       const share = this.decisions.shareOf(gate);
@@ -200,5 +184,4 @@ export class ExperimentEngine implements DecidesGates {
   }
 }
 
-const notesOf = (state: RequestState): ExperimentNotes =>
-  (state.experimentNotes ??= { uncounted: [], before: false, slice: null });
+const notesOf = (state: RequestState): ExperimentNotes => (state.experimentNotes ??= { uncounted: [], slice: null });

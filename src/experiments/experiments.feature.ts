@@ -17,9 +17,9 @@ export class ExperimentsFeature implements Feature, ExperimentAnswers {
     private readonly application: PerfApplication,
     holds: RecordHold | null,
   ) {
-    const { logger, nowMs, report, requests, units } = application;
+    const { logger, report, requests, units } = application;
     const warn = (message: string): void => logger.warn(message);
-    this.engine = options === null ? null : new ExperimentEngine(options, nowMs, report, units, holds, warn);
+    this.engine = options === null ? null : new ExperimentEngine(options, report, units, holds, warn);
     this.service = new Experiments(this.engine, requests, report);
   }
 

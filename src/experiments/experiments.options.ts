@@ -22,12 +22,6 @@ export interface ExperimentsOptions {
    */
   switchback?: { gate: string; sliceMs?: number; washoutMs?: number };
   /**
-   * For so long after the start every gate is off, milliseconds, and what units do is their pre-period: it narrows the interval
-   * (CUPED) as much as units keep their own speed. At least as long as a typical unit needs for a few requests.
-   * @default 0
-   */
-  prePeriodMs?: number;
-  /**
    * Limits beyond which a gate is answered `off` by itself, once the anytime-valid interval lies beyond one on a route. Logged once with
    * the reason; `experiments.resume(gate)` takes it back. A switchback's gate is not stopped.
    * @default none
@@ -59,7 +53,6 @@ const shape = object({
   gates: gateClient,
   unit: optional(value<TellUnit>('a function', (given) => typeof given === 'function')),
   switchback: optional(switchback),
-  prePeriodMs: number({ default: 0, unit: 'a number of milliseconds', min: 0 }),
   stop: optional(stopOption),
 });
 

@@ -5,16 +5,11 @@ import { isThenable } from '../core/thenable.js';
 import { within } from '../core/within.js';
 import type { GateClient } from './gates/gate-client.js';
 
-/** Gate names that are told apart. They stand in code; more come from names that are built from what clients send. */
-const MAX_GATES = 100;
-
 /** A request waits no longer than this for an asynchronous gate client. */
 const PREPARE_MS = 1_000;
 
 /** Asks the gate client and absorbs what can go wrong there. Never throws; each kind of trouble is logged once and counted. */
 export class GateDecisions {
-  private readonly known = new Set<string>();
-
   constructor(
     private readonly gates: GateClient,
     private readonly report: OncePerCause,
@@ -23,7 +18,7 @@ export class GateDecisions {
   /** `counted` is false for a fallback: it was not drawn, so it must not be compared. */
   decide(gate: string, unit: Unit): { on: boolean; counted: boolean } {
     const answer = this.ask(gate, unit);
-    if (typeof answer === 'boolean') return { on: answer, counted: this.isKnown(gate) };
+    if (typeof answer === 'boolean') return { on: answer, counted: true };
     this.complain(gate, answer);
     return { on: false, counted: false };
   }
@@ -67,16 +62,6 @@ export class GateDecisions {
     } catch (error) {
       return reasonOf(error);
     }
-  }
-
-  private isKnown(gate: string): boolean {
-    if (this.known.has(gate)) return true;
-    if (this.known.size < MAX_GATES) {
-      this.known.add(gate);
-      return true;
-    }
-    this.complain(gate, `more than ${MAX_GATES} gates; later ones are not compared`);
-    return false;
   }
 
   private complain(gate: string, problem: string): void {

@@ -50,8 +50,6 @@ export interface TimeSplit {
 export interface ExperimentNotes {
   /** Gates whose variant was not drawn. */
   readonly uncounted: string[];
-  /** A gate was checked before the gates opened. */
-  before: boolean;
   /** The slice of the switchback; its class is that room's own. */
   slice: object | null;
 }

@@ -11,19 +11,6 @@ export interface ReportOptions {
   route?: string;
   /** `'cpu'` and `'memory'` need a switchback. @default 'latency' */
   metric?: ExperimentMetric;
-  /**
-   * Share of the units that should be on; null: unknown, no check. Not given: what the gate client says, else an even split
-   * when the observed one is near it or may be one by chance.
-   */
-  treatmentShare?: number | null;
-}
-
-/** What the route's effect means for all traffic. */
-export interface FleetEffect {
-  /** The route's share of all latency-seconds of successful requests. */
-  share: number;
-  /** Share × effect: the predicted change of the mean over all traffic. */
-  relativeDelta: number;
 }
 
 export interface ExperimentReport {
@@ -36,6 +23,4 @@ export interface ExperimentReport {
   caveats: readonly string[];
   /** The answer in one line. */
   text: string;
-  /** Only for the latency of one route, with an answer. */
-  fleet: FleetEffect | null;
 }

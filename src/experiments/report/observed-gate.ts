@@ -67,53 +67,24 @@ export function matches(candidate: { method: string; route: string }, route: str
 }
 
 interface Columns {
-  readonly count: Cell;
-  readonly sum: Cell;
-  /** What of both is warm-up, and what was before the gates opened. */
-  readonly warmUp?: readonly [count: Cell, sum: Cell];
-  readonly before?: readonly [count: Cell, sum: Cell];
-  /** Both without the warm-up, weighted by the split at the time. */
+  readonly all: readonly [count: Cell, sum: Cell];
+  /** Without the warm-up, weighted by the split at the time. */
   readonly even: readonly [count: Cell, sum: Cell];
 }
 
 /** Which cells a metric is made of. */
 export const COLUMNS: Readonly<Record<RequestMetric, Columns>> = {
-  latency: {
-    count: 'succeeded',
-    sum: 'succeededMs',
-    warmUp: ['warmUpSucceeded', 'warmUpSucceededMs'],
-    before: ['beforeSucceeded', 'beforeSucceededMs'],
-    even: ['evenSucceeded', 'evenSucceededMs'],
-  },
-  errors: { count: 'completed', sum: 'errors', even: ['evenCompleted', 'evenErrors'] },
-  blocked: {
-    count: 'completed',
-    sum: 'blockedMs',
-    warmUp: ['warmUpCompleted', 'warmUpBlockedMs'],
-    even: ['evenCompleted', 'evenBlockedMs'],
-  },
+  latency: { all: ['succeeded', 'succeededMs'], even: ['evenSucceeded', 'evenSucceededMs'] },
+  errors: { all: ['completed', 'errors'], even: ['evenCompleted', 'evenErrors'] },
+  blocked: { all: ['completed', 'blockedMs'], even: ['evenCompleted', 'evenBlockedMs'] },
 };
 
-/** All requests, those after the warm-up, or those within periods of one split. */
-export type Part = 'all' | 'warm' | 'even';
-
 /** The buckets of a variant as rows of one metric. Buckets without an observation say nothing about the spread. */
-export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: Part = 'all'): Arm {
-  const columns = COLUMNS[metric];
-  const { before } = columns;
-  const [count, sum] = part === 'even' ? columns.even : [columns.count, columns.sum];
-  const warmUp = part === 'warm' ? columns.warmUp : undefined;
+export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: keyof Columns): Arm {
+  // The first number of a row is its bucket.
+  const [count, sum] = COLUMNS[metric][part].map((cell) => COLUMN[cell] + 1) as [number, number];
   return totals.buckets
-    .map((row) => {
-      const value = (cell: Cell | undefined): number => (cell === undefined ? 0 : row[COLUMN[cell] + 1]!);
-      return {
-        count: value(count) - value(warmUp?.[0]),
-        // What is left of a difference of sums is rounding where nothing is.
-        sum: Math.max(0, value(sum) - value(warmUp?.[1])),
-        beforeCount: value(before?.[0]),
-        beforeSum: value(before?.[1]),
-      };
-    })
+    .map((row) => ({ count: row[count]!, sum: row[sum]!, beforeCount: 0, beforeSum: 0 }))
     .filter((row) => row.count > 0);
 }
 

@@ -1,19 +1,11 @@
 import { absoluteDifference } from '../../core/statistics/inference.js';
+import type { Arm } from '../../core/statistics/ratio-mean.js';
 import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
-import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
-import {
-  areUnitsMixed,
-  armOf,
-  COLUMNS,
-  isUncountable,
-  matches,
-  observedGate,
-  type ObservedGate,
-  type Part,
-} from './observed-gate.js';
+import type { ExperimentReport, ReportOptions, RequestMetric } from './experiment-report.js';
+import { armOf, COLUMNS, isUncountable, observedGate, type ObservedGate } from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
-import { ALPHA, answers, caveatsOf, FEW_UNITS, percent, pValue, titleOf, unanswered } from './wording.js';
+import { ALPHA, answers, caveatsOf, FEW_UNITS, pValue, titleOf, unanswered } from './wording.js';
 
 /** A split this near to even was meant to be even, when nobody says what was meant; so was one that chance explains. */
 const NEARLY_EVEN = 0.05;
@@ -35,14 +27,11 @@ export function reportOf(totals: ExperimentTotals, gate: string, options: Report
   }
   const observed = observedGate(totals, gate, route);
   if (observed === null) return unanswered(subject, 'no request has checked the gate');
-  return unitReport(totals, observed, { ...subject, metric }, expectedShare(options, observed));
+  return unitReport(totals, observed, { ...subject, metric });
 }
 
-function expectedShare({ treatmentShare }: ReportOptions, observed: ObservedGate): number | null {
-  if (treatmentShare !== undefined) return treatmentShare;
-  if (observed.treatmentShare !== null) return observed.treatmentShare;
-  const on = observed.on.units;
-  const off = observed.off.units;
+function expectedShare({ on: { units: on }, off: { units: off }, treatmentShare }: ObservedGate): number | null {
+  if (treatmentShare !== null) return treatmentShare;
   const nearlyEven = Math.abs(on.units / (on.units + off.units) - 0.5) < NEARLY_EVEN;
   return nearlyEven || !sampleRatio(off, on, 0.5).suspect ? 0.5 : null;
 }
@@ -51,40 +40,32 @@ function unitReport(
   totals: ExperimentTotals,
   observed: ObservedGate,
   subject: { gate: string; route: string | null; metric: RequestMetric },
-  share: number | null,
 ): ExperimentReport {
   const { metric } = subject;
+  const share = expectedShare(observed);
   // A gate that is on for all or none has no split to check, and no control.
-  const isMoved = observed.splitMoved !== null || areUnitsMixed(observed);
   const hasSplit = share !== null && share > 0 && share < 1 && observed.splitMoved === null && !isUncountable(observed);
   const treatmentShare = hasSplit ? share : null;
+  const arms = (part: 'all' | 'even') => [armOf(observed.off, metric, part), armOf(observed.on, metric, part)] as const;
+  const all = arms('all');
+  const even = arms('even');
+  // Next to nothing but warm-up was seen: there is nothing better to compare.
+  const isWarm = Math.min(even[0].length, even[1].length) >= LEAST_WARM_ROWS;
   const plan = { alpha: ALPHA, sequential: false, treatmentShare };
-  const compare = (part: Part): Comparison & { rows: number } => {
-    const [off, on] = [armOf(observed.off, metric, part), armOf(observed.on, metric, part)];
-    const compared = compareArms(off, on, plan, observed.off.units, observed.on.units);
-    return { ...compared, rows: Math.min(off.length, on.length) };
-  };
-  const { rows, ...all } = compare('all');
-  const { rows: warmRows, ...warm } = compare(isMoved ? 'even' : 'warm');
-  // Where next to nothing but warm-up was seen there is nothing better to compare.
-  const isWarm = warmRows >= LEAST_WARM_ROWS && (isMoved || COLUMNS[metric].warmUp !== undefined);
-  const { control, treatment } = all;
-  const comparison = rows < 2 ? null : { ...(isWarm ? warm : all), control, treatment };
-  const part = isWarm && isMoved ? 'even' : 'all';
+  const compare = ([off, on]: readonly [Arm, Arm]): Comparison =>
+    compareArms(off, on, plan, observed.off.units, observed.on.units);
+  const { control, treatment } = compare(all);
+  const isComparable = Math.min(all[0].length, all[1].length) >= 2;
+  const comparison = isComparable ? { ...compare(isWarm ? even : all), control, treatment } : null;
+  const part = isWarm ? 'even' : 'all';
   const errors = absoluteDifference(armOf(observed.off, 'errors', part), armOf(observed.on, 'errors', part));
-  const { sources } = totals;
-  const caveats = caveatsOf({ observed, comparison, errors, metric, sources, treatmentShare, isWarm });
+  const caveats = caveatsOf({ observed, comparison, errors, metric, sources: totals.sources, treatmentShare, isWarm });
   if (comparison === null) {
     return unanswered(subject, `too few units: ${treatment.units} on, ${control.units} off`, caveats);
   }
   const areFew = Math.min(control.units, treatment.units) < FEW_UNITS;
-  const fleet = fleetEffect(totals, subject, comparison);
-  const parts = [
-    ...answers(metric, comparison, errors, 'units', areFew),
-    sampleRatioPart(comparison, treatmentShare),
-    ...(fleet === null ? [] : [`${percent(fleet.relativeDelta)} over all routes`]),
-  ];
-  return { ...subject, comparison, caveats, text: `${titleOf(subject)}: ${parts.join('; ')}`, fleet };
+  const parts = [...answers(metric, comparison, errors, 'units', areFew), sampleRatioPart(comparison, treatmentShare)];
+  return { ...subject, comparison, caveats, text: `${titleOf(subject)}: ${parts.join('; ')}` };
 }
 
 function sampleRatioPart({ sampleRatioMismatch }: Comparison, treatmentShare: number | null): string {
@@ -92,21 +73,4 @@ function sampleRatioPart({ sampleRatioMismatch }: Comparison, treatmentShare: nu
   return sampleRatioMismatch.suspect
     ? `sample ratio mismatch, ${pValue(sampleRatioMismatch.pValue)}`
     : 'sample ratio ok';
-}
-
-/** Dilution: what a change on one route does to the mean of all, by its share of the latency-seconds. */
-function fleetEffect(
-  totals: ExperimentTotals,
-  { route, metric }: { route: string | null; metric: RequestMetric },
-  { relativeDelta, ci }: Comparison,
-): FleetEffect | null {
-  if (route === null || metric !== 'latency' || !Number.isFinite(ci[0])) return null;
-  let all = 0;
-  let own = 0;
-  for (const traffic of totals.traffic) {
-    all += traffic.succeededMs;
-    if (matches(traffic, route)) own += traffic.succeededMs;
-  }
-  if (all === 0) return null;
-  return { share: own / all, relativeDelta: (own / all) * relativeDelta };
 }

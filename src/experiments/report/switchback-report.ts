@@ -38,7 +38,6 @@ export function switchbackReport(
     comparison,
     caveats,
     text: `${titleOf(subject)}: ${answers(metric, comparison, errors, 'slices', pairs.length < FEW_PAIRS).join('; ')}`,
-    fleet: null,
   };
 }
 
@@ -63,7 +62,7 @@ function rowOf(slice: SliceTotals, metric: ExperimentMetric, route: string | nul
       .reduce((sum, cells) => sum + (cells[COLUMN[cell] + 2] as number), 0);
   if (metric === 'memory') return rowOrNull(1, slice.memoryBytes);
   if (metric === 'cpu') return rowOrNull(total('completed'), slice.cpuMs);
-  const { count, sum } = COLUMNS[metric];
+  const [count, sum] = COLUMNS[metric].all;
   return rowOrNull(total(count), total(sum));
 }
 

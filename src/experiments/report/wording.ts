@@ -8,7 +8,7 @@ import { areUnitsMixed, isUncountable, type ObservedGate, totalOf } from './obse
 export const ALPHA = 0.05;
 
 /** A relative change with its sign: `-4.9 %`, `+4.9 %`. */
-export const percent = (share: number): string => `${signed(share * 100)} %`;
+const percent = (share: number): string => `${signed(share * 100)} %`;
 
 /** Enough digits to see a small effect, no more. */
 function signed(value: number): string {
@@ -69,7 +69,6 @@ export const unanswered = (
   comparison: null,
   caveats: [...caveats, `${reason[0]!.toUpperCase()}${reason.slice(1)}.`],
   text: `${titleOf(subject)}: ${subject.metric} unknown: ${reason}`,
-  fleet: null,
 });
 
 export const titleOf = ({ gate, route }: { gate: string; route: string | null }): string =>
@@ -119,9 +118,7 @@ export function caveatsOf(findings: Findings): string[] {
       `The split changed while the gate was compared: ${rate(from)} of the units were on, then ${rate(to)}. The difference is taken within periods, and the sample ratio was not checked.`,
     );
   } else if (treatmentShare === null) {
-    caveats.push(
-      'The share of units that should be on is unknown, so the sample ratio was not checked: pass `treatmentShare`.',
-    );
+    caveats.push('The share of units that should be on is unknown, so the sample ratio was not checked.');
   }
   if (areUnitsMixed(observed)) {
     const inBoth = Math.round(observed.unitsInBoth.units);

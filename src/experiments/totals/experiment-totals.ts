@@ -22,14 +22,6 @@ export interface GateTotals {
   routes: readonly RouteTotals[];
 }
 
-/** All successful requests of a route, with or without a gate. */
-export interface TrafficTotals {
-  method: string;
-  route: string;
-  succeeded: number;
-  succeededMs: number;
-}
-
 /** One time slice of a switchback. */
 export interface SliceTotals {
   gate: string;
@@ -51,6 +43,5 @@ export interface ExperimentTotals {
   /** One random name per process; a name that stands twice was counted twice. */
   sources: readonly string[];
   gates: readonly GateTotals[];
-  traffic: readonly TrafficTotals[];
   slices: readonly SliceTotals[];
 }

@@ -1,5 +1,5 @@
 import { noData } from '../statistics/compare-variants.js';
-import type { ExperimentTotals, GateTotals, RouteTotals, TrafficTotals, VariantTotals } from './experiment-totals.js';
+import type { ExperimentTotals, GateTotals, RouteTotals, VariantTotals } from './experiment-totals.js';
 import { BUCKETS, CELLS, SLICE_CELLS } from './route-tally.js';
 import { UnitBitmap } from './unit-bitmap.js';
 
@@ -9,7 +9,7 @@ import { UnitBitmap } from './unit-bitmap.js';
  * @throws PERF_ERR_UNITS for what is no totals, or totals of another format
  */
 export function mergeTotals(...totals: readonly ExperimentTotals[]): ExperimentTotals {
-  totals.forEach((one, index) => totalsCheck(one, `totals[${index}]`));
+  totals.forEach((one, index) => requireTotals(one, `totals[${index}]`));
   return {
     version: 3,
     sources: totals.flatMap(({ sources }) => sources).sort(),
@@ -18,11 +18,6 @@ export function mergeTotals(...totals: readonly ExperimentTotals[]): ExperimentT
       ({ gate }) => gate,
       joinGates,
     ).map((gate) => ({ ...gate, routes: mergedBy(gate.routes, nameOf, mergeRoutes) })),
-    traffic: mergedBy(
-      totals.flatMap(({ traffic }) => traffic),
-      nameOf,
-      addTraffic,
-    ),
     slices: totals.flatMap(({ slices }) => slices),
   };
 }
@@ -70,93 +65,33 @@ export function mergeVariants(a: VariantTotals, b: VariantTotals): VariantTotals
   return { units: units.toString(), buckets: [...buckets.values()].sort((x, y) => x[0]! - y[0]!) };
 }
 
-const BITMAP = 'a bitmap of units, deflated, base64';
-
 /** @throws PERF_ERR_UNITS */
 export function bitmapOf({ units }: VariantTotals): UnitBitmap {
   const bitmap = UnitBitmap.parse(units);
-  if (bitmap === null) throw noData('totals.….units', BITMAP, units);
+  if (bitmap === null) throw noData('totals.….units', 'a bitmap of units, deflated, base64', units);
   return bitmap;
 }
 
-const addTraffic = (a: TrafficTotals, b: TrafficTotals): TrafficTotals => ({
-  method: a.method,
-  route: a.route,
-  succeeded: a.succeeded + b.succeeded,
-  succeededMs: a.succeededMs + b.succeededMs,
-});
+/** Totals come over the network: those of another version, or none, must not become a wrong answer. */
+function requireTotals(totals: ExperimentTotals, path: string): void {
+  const version: unknown = (totals as Partial<ExperimentTotals> | null)?.version;
+  if (version !== 3) throw noData(`${path}.version`, '3', version, 'Let all pods run one version of nestjs-perf.');
+  let areSums = false;
+  try {
+    areSums =
+      totals.sources.every((source) => typeof source === 'string') &&
+      totals.gates.every(({ routes }) =>
+        routes.every(({ on, off }) => [on, off].every((one) => one.buckets.every(isBucket) && bitmapOf(one))),
+      ) &&
+      totals.slices.every(({ routes }) => routes.every(([, , ...sums]) => areSumsOf(sums, SLICE_CELLS)));
+  } catch {
+    // A part is missing, or of another shape: the error below says so.
+  }
+  if (!areSums) throw noData(path, 'an object of `experiments.totals()`', totals);
+}
 
-/** @throws PERF_ERR_UNITS with the place. */
-type Check = (value: unknown, path: string) => void;
+const areSumsOf = (sums: readonly unknown[], count: number): boolean =>
+  sums.length === count && sums.every((sum) => typeof sum === 'number' && Number.isFinite(sum) && sum >= 0);
 
-const must =
-  (expected: string, is: (value: unknown) => boolean, advice?: string): Check =>
-  (value, path) => {
-    if (!is(value)) throw noData(path, expected, value, advice);
-  };
-const listOf =
-  (check: Check): Check =>
-  (values, path) => {
-    if (!Array.isArray(values)) throw noData(path, 'an array', values);
-    values.forEach((value, index) => check(value, `${path}[${index}]`));
-  };
-const fields =
-  (checks: Readonly<Record<string, Check>>): Check =>
-  (value, path) => {
-    if (typeof value !== 'object' || value === null) throw noData(path, 'an object of `experiments.totals()`', value);
-    for (const [key, check] of Object.entries(checks)) check((value as Record<string, unknown>)[key], `${path}.${key}`);
-  };
-
-const isSum = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value) && value >= 0;
-const text = must('a text', (value) => typeof value === 'string');
-const sum = must('a number of 0 or more', isSum);
-const sumOrNull = must('a number of 0 or more, or null', (value) => value === null || isSum(value));
-const sharesOrNull = must(
-  'two shares, or null',
-  (value) => value === null || (Array.isArray(value) && value.length === 2 && value.every(isSum)),
-);
-const bitmap = must(BITMAP, (value) => typeof value === 'string' && UnitBitmap.parse(value) !== null);
-const bucket = must(
-  `a bucket below ${BUCKETS} and its ${CELLS.length} sums`,
-  (value) =>
-    Array.isArray(value) &&
-    value.length === CELLS.length + 1 &&
-    value.every(isSum) &&
-    Number.isInteger(value[0]) &&
-    (value[0] as number) < BUCKETS,
-);
-const sliceRoute = must(
-  'a method, a pattern and sums',
-  (value) =>
-    Array.isArray(value) &&
-    value.length === SLICE_CELLS + 2 &&
-    value.slice(0, 2).every((name) => typeof name === 'string') &&
-    value.slice(2).every(isSum),
-);
-const variant = fields({ units: bitmap, buckets: listOf(bucket) });
-const ofRoute = { method: text, route: text };
-
-/** Totals come over the network: what is none, or of another version, must not become a wrong answer. */
-const totalsCheck = fields({
-  version: must('3', (value) => value === 3, 'Let all pods run one version of nestjs-perf.'),
-  sources: listOf(text),
-  gates: listOf(
-    fields({
-      gate: text,
-      treatmentShare: sumOrNull,
-      splitMoved: sharesOrNull,
-      routes: listOf(fields({ ...ofRoute, on: variant, off: variant })),
-    }),
-  ),
-  traffic: listOf(fields({ ...ofRoute, succeeded: sum, succeededMs: sum })),
-  slices: listOf(
-    fields({
-      gate: text,
-      pair: text,
-      on: must('`true` or `false`', (value) => typeof value === 'boolean'),
-      cpuMs: sumOrNull,
-      memoryBytes: sumOrNull,
-      routes: listOf(sliceRoute),
-    }),
-  ),
-});
+const isBucket = ([bucket, ...sums]: readonly number[]): boolean =>
+  Number.isInteger(bucket) && bucket! >= 0 && bucket! < BUCKETS && areSumsOf(sums, CELLS.length);

@@ -5,7 +5,7 @@ import { GateSplit } from './gate-split.js';
 import type { VariantTotals } from './experiment-totals.js';
 import { UnitBitmap } from './unit-bitmap.js';
 
-/** Pairs of gate and route in a process, which bounds experiments to 10 MiB. */
+/** Pairs of gate and route in a process, which bounds experiments to 8 MiB. */
 export const MAX_PAIRS = 100;
 
 /** Buckets a variant's units are hashed into. Far more than the degrees of freedom that a t test can use. */
@@ -19,13 +19,6 @@ export const CELLS = [
   'errors',
   'blockedMs',
   'aborted',
-  'beforeSucceeded',
-  'beforeSucceededMs',
-  // How much of the cells above is the warm-up.
-  'warmUpSucceeded',
-  'warmUpSucceededMs',
-  'warmUpCompleted',
-  'warmUpBlockedMs',
   // Without the warm-up, weighted by the split at the time: both variants then weigh the same in every period.
   'evenSucceeded',
   'evenSucceededMs',
@@ -39,7 +32,7 @@ export type Cell = (typeof CELLS)[number];
 
 export const COLUMN = Object.fromEntries(CELLS.map((cell, index) => [cell, index])) as Readonly<Record<Cell, number>>;
 
-/** The first six cells: a time slice has no pre-period, and leaves out its own beginning. */
+/** The first six cells: a time slice leaves out its own beginning. */
 export const SLICE_CELLS = COLUMN.aborted + 1;
 
 export interface Outcome {
@@ -63,9 +56,6 @@ export function addOutcome(sums: Float64Array, at: number, outcome: Outcome): vo
   increase('succeededMs', outcome.durationMs);
 }
 
-/** Slots that units share in a pre-period: 64 KiB a route. More units than that blur it, and never bias it. */
-const SLOTS = 8_192;
-
 /** The first requests of a variant on a route run code that is not compiled yet, and open connections. */
 export const WARM_UP_REQUESTS = 20;
 /** A variant with 2 % of the requests has had its 20 by then; one with less, or with none, must not hold the warm-up open. */
@@ -73,7 +63,7 @@ export const MAX_WARM_UP_REQUESTS = 1_000;
 
 const STRIDE = CELLS.length;
 
-/** How many pairs of gate and route are told apart in a process: 104 KiB each. */
+/** How many pairs of gate and route are told apart in a process: 80 KiB each. */
 export class PairBudget {
   private left = MAX_PAIRS;
 
@@ -96,18 +86,11 @@ export class GateTally {
   private readonly warmUp = new WarmUp();
 
   /** `slowerBy`: the allowance of the p95, 0.2 for 20 %. `share` is null where the gate client does not know it. */
-  add(
-    isOn: boolean,
-    unitHash: number,
-    outcome: Outcome,
-    before: PrePeriod | null,
-    share: number | null,
-    slowerBy: number,
-  ): void {
+  add(isOn: boolean, unitHash: number, outcome: Outcome, share: number | null, slowerBy: number): void {
     const variant = isOn ? this.on : this.off;
     const isWarmUp = !outcome.aborted && this.warmUp.takes(isOn);
     const weight = this.split.weightOf(isOn, share);
-    const isNewUnit = variant.add(unitHash, outcome, before, isWarmUp);
+    const isNewUnit = variant.add(unitHash, outcome);
     this.split.add(isOn, isNewUnit, share);
     if (isWarmUp || outcome.aborted) return;
     const isSlow = outcome.succeeded && this.p95Ms.off.isExceeded(outcome.durationMs, isOn ? slowerBy : 0);
@@ -116,31 +99,15 @@ export class GateTally {
   }
 }
 
+/** The gates of one route. */
 export class RouteTally {
-  succeeded = 0;
-  succeededMs = 0;
   readonly gates = new Map<string, GateTally>();
-  private before: PrePeriod | null = null;
 
   constructor(
     readonly method: string,
     readonly pattern: string,
     private readonly budget = new PairBudget(),
   ) {}
-
-  /** Every request of the route, gated or not. */
-  addTraffic(outcome: Outcome): void {
-    if (!outcome.succeeded) return;
-    this.succeeded += 1;
-    this.succeededMs += outcome.durationMs;
-  }
-
-  /** A request before the gates opened. */
-  addBefore(unitHash: number, outcome: Outcome): void {
-    if (!outcome.succeeded) return;
-    if (this.before === null && this.budget.take()) this.before = new PrePeriod();
-    this.before?.add(unitHash, outcome.durationMs);
-  }
 
   /** False: the process has as many pairs of gate and route as it may. */
   add(
@@ -152,7 +119,7 @@ export class RouteTally {
     slowerBy = 0,
   ): boolean {
     if (!this.gates.has(gate) && !this.budget.take()) return false;
-    entryOf(this.gates, gate, () => new GateTally()).add(isOn, unitHash, outcome, this.before, share, slowerBy);
+    entryOf(this.gates, gate, () => new GateTally()).add(isOn, unitHash, outcome, share, slowerBy);
     return true;
   }
 
@@ -180,26 +147,15 @@ class WarmUp {
   }
 }
 
-/** One variant of one gate on one route: sums per bucket of units, and the units counted. 52 KiB, whatever comes. */
+/** One variant of one gate on one route: sums per bucket of units, and the units counted. 40 KiB, whatever comes. */
 class VariantTally {
   private readonly cells = new Float64Array(BUCKETS * STRIDE);
   private readonly units = UnitBitmap.empty();
 
-  /** `unitHash` has 32 bits. The unit's pre-period is added with its first request. Returns whether the unit is new. */
-  add(unitHash: number, outcome: Outcome, before: PrePeriod | null, isWarmUp: boolean): boolean {
-    const at = (unitHash % BUCKETS) * STRIDE;
-    const isNewUnit = this.units.add(unitHash);
-    if (isNewUnit) before?.addTo(this.cells, at, unitHash);
-    addOutcome(this.cells, at, outcome);
-    if (!isWarmUp) return isNewUnit;
-    const { cells } = this;
-    cells[at + COLUMN.warmUpCompleted]! += 1;
-    cells[at + COLUMN.warmUpBlockedMs]! += outcome.blockedMs;
-    if (outcome.succeeded) {
-      cells[at + COLUMN.warmUpSucceeded]! += 1;
-      cells[at + COLUMN.warmUpSucceededMs]! += outcome.durationMs;
-    }
-    return isNewUnit;
+  /** `unitHash` has 32 bits. Returns whether the unit is new. */
+  add(unitHash: number, outcome: Outcome): boolean {
+    addOutcome(this.cells, (unitHash % BUCKETS) * STRIDE, outcome);
+    return this.units.add(unitHash);
   }
 
   addEven(unitHash: number, outcome: Outcome, weight: number, isSlow: boolean): void {
@@ -236,23 +192,5 @@ class VariantTally {
       if (sums.some((sum) => sum !== 0)) buckets.push([bucket, ...sums]);
     }
     return { units: this.units.toString(), buckets };
-  }
-}
-
-/** Latency of a route's units while every gate was still off: what CUPED takes off later. */
-class PrePeriod {
-  private readonly counts = new Float32Array(SLOTS);
-  private readonly sumsMs = new Float32Array(SLOTS);
-
-  add(unitHash: number, durationMs: number): void {
-    const slot = unitHash % SLOTS;
-    this.counts[slot]! += 1;
-    this.sumsMs[slot]! += durationMs;
-  }
-
-  addTo(cells: Float64Array, at: number, unitHash: number): void {
-    const slot = unitHash % SLOTS;
-    cells[at + COLUMN.beforeSucceeded]! += this.counts[slot]!;
-    cells[at + COLUMN.beforeSucceededMs]! += this.sumsMs[slot]!;
   }
 }

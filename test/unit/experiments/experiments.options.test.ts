@@ -16,10 +16,9 @@ describe('`experiments`', () => {
       gates,
       unit: null,
       switchback: null,
-      prePeriodMs: 0,
       stop: null,
     });
-    const all = { gates, unit, switchback: { gate: 'faster', washoutMs: 0 }, prePeriodMs: 60_000 };
+    const all = { gates, unit, switchback: { gate: 'faster', washoutMs: 0 } };
     expect(resolveOptions({ experiments: all }).experiments).toEqual({
       ...all,
       stop: null,
@@ -31,7 +30,6 @@ describe('`experiments`', () => {
     [{ gates: undefined }, '.gates` must be a gate client: an object with a `check()` method, got `undefined`.'],
     [{ gates: { on: 1 } }, '.gates` must be a gate client: an object with a `check()` method, got an object.'],
     [{ unit: 'user' }, '.unit` must be a function, got `"user"` (string).'],
-    [{ prePeriodMs: -1 }, '.prePeriodMs` must be a number of milliseconds of 0 or more, got `-1` (number).'],
     [{ switchback: {} }, '.switchback.gate` must be the name of a gate, got `undefined`.'],
     [
       { switchback: { gate: 'faster', sliceMs: 0 } },
