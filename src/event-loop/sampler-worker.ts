@@ -5,10 +5,11 @@ import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import { listenShared } from '../core/shared-listener.js';
 import { workingDirectory } from '../core/working-directory.js';
+import type { KernelTexts } from '../ports/kernel-files.js';
 import { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import { samplerSource } from './sampler-source.js';
-import type { LocationsRequest, SamplerThreadData, ThreadMessage } from './sampler.thread.js';
+import type { FilesRequest, LocationsRequest, SamplerThreadData, ThreadMessage } from './sampler.thread.js';
 import type { Position } from './source-lines.js';
 
 const STOP_DEADLINE_MS = 1_000;
@@ -42,10 +43,11 @@ export interface HolderTarget {
 }
 
 type Locations = readonly (string | null)[];
+type Answer = Extract<ThreadMessage, { id: number }>;
 
 export class SamplerWorker {
   private worker: Worker | null = null;
-  private readonly requested = new Map<number, (locations: Locations | null) => void>();
+  private readonly requested = new Map<number, (answer: Answer | null) => void>();
   private requests = 0;
   private ignoreExit = (): void => {};
 
@@ -88,16 +90,28 @@ export class SamplerWorker {
   }
 
   /** Where positions are in the sources; null when the thread does not answer in time. Never rejects. */
-  locate(positions: readonly Position[], deadlineMs: number): Promise<Locations | null> {
+  async locate(positions: readonly Position[], deadlineMs: number): Promise<Locations | null> {
+    if (positions.length === 0) return null;
+    const answer = await this.request((id): LocationsRequest => ({ id, positions }), deadlineMs);
+    return answer !== null && 'locations' in answer ? answer.locations : null;
+  }
+
+  /** Texts of small files; null when the thread does not answer in time. Never rejects. */
+  async readFiles(paths: readonly string[], deadlineMs: number): Promise<KernelTexts | null> {
+    const answer = await this.request((id): FilesRequest => ({ id, paths }), deadlineMs);
+    return answer !== null && 'files' in answer ? answer.files : null;
+  }
+
+  private request(make: (id: number) => LocationsRequest | FilesRequest, deadlineMs: number): Promise<Answer | null> {
     const { worker } = this;
-    if (worker === null || positions.length === 0 || deadlineMs <= 0) return Promise.resolve(null);
+    if (worker === null || deadlineMs <= 0) return Promise.resolve(null);
     this.requests += 1;
-    const request: LocationsRequest = { id: this.requests, positions };
+    const request = make(this.requests);
     return new Promise((resolve) => {
       const timer = inRootContext(() => setTimeout(() => this.answer(request.id, null), deadlineMs).unref());
-      this.requested.set(request.id, (locations) => {
+      this.requested.set(request.id, (answer) => {
         clearTimeout(timer);
-        resolve(locations);
+        resolve(answer);
       });
       worker.postMessage(request);
       Atomics.notify(this.words, WORD.mode);
@@ -133,7 +147,7 @@ export class SamplerWorker {
       if ('stopped' in message) worker.postMessage('end');
       else if ('reason' in message)
         this.reportUntraced(`the inspector does not answer (${message.reason.slice(0, 200)})`);
-      else this.answer(message.id, message.locations);
+      else this.answer(message.id, message);
     });
     // Last, since a listener of `message` holds the process again.
     worker.unref();
@@ -145,8 +159,8 @@ export class SamplerWorker {
     this.report.report(cause, `${cause}: ${why}.`);
   }
 
-  private answer(id: number, locations: Locations | null): void {
-    this.requested.get(id)?.(locations);
+  private answer(id: number, answer: Answer | null): void {
+    this.requested.get(id)?.(answer);
     this.requested.delete(id);
   }
 

@@ -2,6 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import type { Description } from './interrupt/probe.js';
+import type { KernelTexts } from '../ports/kernel-files.js';
 import type { Frame, isApplicationFrame } from './sample.js';
 import type { Position, SourceLines } from './source-lines.js';
 import type { LoopHolder } from './witness.thread.js';
@@ -26,8 +27,14 @@ export interface LocationsRequest {
   readonly id: number;
   readonly positions: readonly Position[];
 }
+/** Requests the texts of small files. */
+export interface FilesRequest {
+  readonly id: number;
+  readonly paths: readonly string[];
+}
 export type ThreadMessage =
   | { readonly id: number; readonly locations: readonly (string | null)[] }
+  | { readonly id: number; readonly files: KernelTexts }
   /** Samples fail one after the other: the inspector cannot be used here. */
   | { readonly reason: string }
   /** It has stopped and takes no more samples: it waits for the permission to end. */
@@ -96,18 +103,42 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       const waitMs = mode === MODE.awake ? untilNext() : isHot ? timing.tickMs : parkedPollMs;
       const dueMs = nowMs() + waitMs;
       account(Atomics.wait(words, WORD.mode, mode, waitMs) === 'timed-out' ? dueMs : Infinity);
-      answerLocations();
+      answerRequests();
       // A sample is answered through this thread's own event loop, so this loop must be left for it.
       if (sample()) return;
     }
   }
 
-  function answerLocations(): void {
+  function answerRequests(): void {
     for (;;) {
       const received = receiveMessageOnPort(parentPort!);
       if (received === undefined) return;
-      const { id, positions } = received.message as LocationsRequest;
-      parentPort!.postMessage({ id, locations: positions.map(locate) } satisfies ThreadMessage);
+      const request = received.message as LocationsRequest | FilesRequest;
+      const { id } = request;
+      const answer: ThreadMessage =
+        'paths' in request ? { id, files: read(request.paths) } : { id, locations: request.positions.map(locate) };
+      parentPort!.postMessage(answer);
+    }
+  }
+
+  function read(paths: readonly string[]): KernelTexts {
+    const [atMs, cpu, texts] = [nowMs(), process.cpuUsage(), new Map<string, string>()];
+    for (const path of paths) {
+      try {
+        texts.set(path, fs.readFileSync(path, 'utf8'));
+      } catch {
+        texts.set(path, '');
+      }
+    }
+    return { atMs, cpu, rssBytes: residentBytes(), texts };
+  }
+
+  /** Node opens a file for it. */
+  function residentBytes(): number {
+    try {
+      return process.memoryUsage.rss();
+    } catch {
+      return process.resourceUsage().maxRSS * 1_024;
     }
   }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { threadId } from 'node:worker_threads';
 import type { OncePerCause } from '../core/reporter.js';
 import { workingDirectory } from '../core/working-directory.js';
+import type { KernelTexts } from '../ports/kernel-files.js';
 import type { RequestOwner } from '../request/request-state.js';
 import { WORD } from './beat.js';
 import { SAMPLES_PER_SECOND, type Timing } from './event-loop.options.js';
@@ -11,7 +12,7 @@ import { SamplerWorker, type HolderTarget } from './sampler-worker.js';
 import { SourceLines, type Locate, type Position } from './source-lines.js';
 
 /** Somebody waits for places. Reading the map of a bundle takes the thread some time the first time. */
-const LOCATE_MS = 2_000;
+const ANSWER_MS = 2_000;
 const MAX_POSITIONS = 5_000;
 
 /** Stack samples of the main thread, with the request in whose async context each was taken. */
@@ -69,6 +70,11 @@ export class Sampler {
     for (const sample of samples) if (sample.due > 0) this.onSample?.(sample, sample.due * intervalMs);
   }
 
+  /** Reads small files in the thread; null when it does not answer in time. */
+  readFiles(paths: readonly string[]): Promise<KernelTexts | null> {
+    return this.worker.readFiles(paths, ANSWER_MS);
+  }
+
   /** Looks positions up in the source maps; those that the thread does not answer in time stay the compiled code's. */
   async locate(positions: readonly Position[]): Promise<Locate> {
     const asked = new Map<string, Position>();
@@ -78,7 +84,7 @@ export class Sampler {
       if (file !== null && !file.startsWith('node:') && !SourceLines.isTypeScript(file) && asked.size < MAX_POSITIONS)
         asked.set(formatKey(position), position);
     }
-    const locations = await this.worker.locate([...asked.values()], LOCATE_MS);
+    const locations = await this.worker.locate([...asked.values()], ANSWER_MS);
     const known = new Map([...asked.keys()].map((key, i) => [key, locations?.[i]]));
     return (position) => known.get(formatKey(position)) ?? this.compiled.locate(position);
   }

@@ -4,7 +4,8 @@ import type { ResourceSample } from '../core/record.js';
 import { residentBytes } from '../core/resident-set.js';
 import { type CpuLimit, type CpuUsage, NOT_LIMITED, readCpuLimit, readCpuUsage } from './cgroup/cpu.js';
 import { type CgroupLayout, discoverCgroups } from './cgroup/find.js';
-import { parsePressure, parseRunQueueMs, textOf } from './cgroup/kernel-file.js';
+import type { KernelTexts } from '../ports/kernel-files.js';
+import { parsePressure, parseRunQueueMs, takingTexts, textOf } from './cgroup/kernel-file.js';
 import { type MemoryReading, readMemory } from './cgroup/memory.js';
 import { availableOn, type Machine, readMachine } from './machine.js';
 
@@ -33,8 +34,10 @@ export interface ResourceReading {
 
 /** Reads the accounts of whatever cgroup the process is in now. Shared by readers that each keep their own baseline. */
 export class ResourceReader {
+  /** The files of a reading, for a thread that reads them. */
+  readonly paths = new Set<string>();
   private readonly root: string;
-  private found: { atMs: number; membership: string; layout: CgroupLayout } | null = null;
+  private found: { atMs: number; membership: string; mounts: string; layout: CgroupLayout } | null = null;
 
   constructor(
     root: string,
@@ -43,30 +46,47 @@ export class ResourceReader {
     this.root = root.replace(/\/+$/, '');
   }
 
-  read(): ResourceReading {
-    const { found } = this;
-    if (found !== null && this.now() - found.atMs < REDISCOVER_EVERY_MS) {
-      const reading = this.readAt(found.layout);
+  /** `given`: {@link paths} as another thread has read them; files that it has not are read here. */
+  read(given: KernelTexts | null = null): ResourceReading {
+    const texts = given?.texts ?? null;
+    const layout = this.placedLayout(texts);
+    if (layout !== null) {
+      const reading = takingTexts(texts, this.paths, () => this.readAt(layout, given));
       // Asked afterwards: the process may have been moved, and its cgroup removed, at any time before.
-      if (this.membership() === found.membership) return reading;
+      if (this.membership(texts) === this.found!.membership) return reading;
     }
-    this.found = { atMs: this.now(), membership: this.membership(), layout: discoverCgroups(this.root) };
-    return this.readAt(this.found.layout);
+    this.paths.clear();
+    const [membership, mounts] = [this.membership(null), this.mounts(null)];
+    this.found = { atMs: this.now(), membership, mounts, layout: discoverCgroups(this.root) };
+    return takingTexts(null, this.paths, () => this.readAt(this.found!.layout, null));
   }
 
-  private membership(): string {
-    return textOf(`${this.root}/proc/self/cgroup`);
+  /** Null where the mounts must be looked at again. */
+  private placedLayout(texts: KernelTexts['texts'] | null): CgroupLayout | null {
+    const { found } = this;
+    if (found === null) return null;
+    const isPlaced =
+      texts === null ? this.now() - found.atMs < REDISCOVER_EVERY_MS : this.mounts(texts) === found.mounts;
+    return isPlaced ? found.layout : null;
   }
 
-  private readAt(layout: CgroupLayout): ResourceReading {
+  private membership(texts: KernelTexts['texts'] | null): string {
+    return takingTexts(texts, this.paths, () => textOf(`${this.root}/proc/self/cgroup`));
+  }
+
+  private mounts(texts: KernelTexts['texts'] | null): string {
+    return takingTexts(texts, this.paths, () => textOf(`${this.root}/proc/self/mountinfo`));
+  }
+
+  private readAt(layout: CgroupLayout, given: KernelTexts | null): ResourceReading {
     const { root } = this;
     // A cpuset is changed in place.
     const machine = readMachine(root);
     const { cpu, cpuacct, memory, unified } = layout;
-    const nowMs = this.now();
+    const nowMs = given?.atMs ?? this.now();
     const cgroupUsage = cpuacct === null ? null : readCpuUsage(root, cpuacct);
-    const own = processUsage();
-    const rssBytes = residentBytes();
+    const own = usageOf(given?.cpu ?? process.cpuUsage());
+    const rssBytes = given?.rssBytes ?? residentBytes();
     const memoryReading = memory === null ? null : readMemory(root, memory, rssBytes);
     const boundBytes = Math.min(memoryReading?.limitBytes ?? Infinity, memoryReading?.highBytes ?? Infinity);
     const isLimited = boundBytes < (machine.memoryBytes ?? Infinity);
@@ -97,7 +117,6 @@ export class ResourceReader {
   }
 }
 
-function processUsage(): CpuUsage {
-  const { user, system } = process.cpuUsage();
+function usageOf({ user, system }: NodeJS.CpuUsage): CpuUsage {
   return { usageSeconds: (user + system) / 1e6, userSeconds: user / 1e6, systemSeconds: system / 1e6 };
 }

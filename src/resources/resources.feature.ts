@@ -1,9 +1,10 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
 import { CpuAllowance } from '../ports/cpu-allowance.js';
+import { KernelFiles, type KernelTexts } from '../ports/kernel-files.js';
 import { SchedulingPressure } from '../ports/scheduling.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
-import { provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
+import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
 import { disagreement, nodeFigures } from './node-figures.js';
 import { lowMemory, ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
@@ -36,6 +37,8 @@ export class ResourcesFeature implements Feature {
   private readonly settings: ResolvedResourcesOptions;
   private readonly reader: ResourceReader;
   private readonly diagnostics: ResourceDiagnostics;
+  private latest: ResourceReading | null = null;
+  private readonly pending = new Set<(reading: ResourceReading) => void>();
   private watched: ResourceReading | null = null;
   /** Of the last record and of the one before it; at first of the start. */
   private published: ResourceReading | null = null;
@@ -47,6 +50,7 @@ export class ResourcesFeature implements Feature {
     private readonly host: Pick<PerfApplication, 'logger' | 'nowMs'> & {
       readonly recorder: Pick<PerfApplication['recorder'], 'wanted' | 'push'>;
     },
+    private readonly files: KernelFiles | null = null,
   ) {
     this.settings = options ?? resourcesRows.read({}, 'resources');
     this.reader = new ResourceReader('/', host.nowMs);
@@ -62,7 +66,7 @@ export class ResourcesFeature implements Feature {
   start(): void {
     if (this.options === null) return;
     const reading = this.reader.read();
-    this.published = this.watched = reading;
+    this.published = this.watched = this.latest = reading;
     this.history.keep(reading);
     const sample = sampleSince(null, reading, this.settings);
     this.diagnostics.start(sample);
@@ -80,16 +84,16 @@ export class ResourcesFeature implements Feature {
   snapshot(): Pick<PerfSnapshot, 'resources'> {
     const { published, publishedBefore } = this;
     if (this.options === null || published === null) return { resources: null };
-    const reading = this.reader.read();
+    const reading = this.lastReading();
     const isFresh = reading.nowMs - published.nowMs < this.options.intervalMs / 2;
     const since = isFresh ? (publishedBefore ?? published) : published;
     return { resources: sampleSince(since, reading, this.settings) };
   }
 
-  /** Low memory, as of now: a probe asks before the first watch, and after a block that held it up. */
+  /** Low memory, as of the last second: a probe asks before the first watch as well. */
   reasons(): readonly string[] {
     if (this.options === null) return [];
-    const reading = this.reader.read();
+    const reading = this.lastReading();
     const low = lowMemory(limitsOf(reading, this.settings), memoryLeft(reading, this.settings.memoryLimitBytes));
     return low === null ? [] : [`memory: ${low} left`];
   }
@@ -99,16 +103,38 @@ export class ResourcesFeature implements Feature {
     this.timers = [];
   }
 
-  private readonly watch = (): void => {
-    const reading = this.reader.read();
+  /** Reads in the watchdog's thread; here before it runs, and where it cannot. */
+  private withReading(use: (reading: ResourceReading) => void): void {
+    // The thread may be held up: what it reads then would be of the same moment.
+    if (this.pending.has(use)) return;
+    const { timers } = this;
+    const read = (given: KernelTexts | null): void => use((this.latest = this.reader.read(given)));
+    const answer = this.files?.read(this.reader.paths) ?? null;
+    if (answer === null) return read(null);
+    this.pending.add(use);
+    void answer.then((given) => {
+      this.pending.delete(use);
+      // The application may have closed, or have read here, meanwhile.
+      if (given !== null && timers === this.timers && given.atMs > (this.latest?.nowMs ?? 0)) read(given);
+    });
+  }
+
+  private lastReading(): ResourceReading {
+    return this.files?.running === true && this.latest !== null ? this.latest : this.reader.read();
+  }
+
+  private readonly watch = (): void => this.withReading(this.watchReading);
+
+  private readonly watchReading = (reading: ResourceReading): void => {
     this.history.keep(reading);
     const leftBytes = memoryLeft(reading, this.settings.memoryLimitBytes);
     this.diagnostics.watch(sampleSince(this.watched, reading, this.settings), leftBytes);
     this.watched = reading;
   };
 
-  private readonly publish = (): void => {
-    const reading = this.reader.read();
+  private readonly publish = (): void => this.withReading(this.publishReading);
+
+  private readonly publishReading = (reading: ResourceReading): void => {
     const sample = sampleSince(this.published, reading, this.settings);
     this.diagnostics.weighThrottling(sample, hitMost(this.published, reading));
     this.publishedBefore = this.published;
@@ -129,9 +155,9 @@ export const resourcesFeature: FeatureDefinition<'resources', ResolvedResourcesO
     provideFeature(
       'resources',
       ResourcesFeature,
-      [PerfApplication],
-      (options: ResolvedResourcesOptions | null, application: PerfApplication) =>
-        new ResourcesFeature(options, application),
+      [PerfApplication, optionalPort(KernelFiles)],
+      (options: ResolvedResourcesOptions | null, application: PerfApplication, files: KernelFiles | null) =>
+        new ResourcesFeature(options, application, files),
     ),
     providePort(CpuAllowance, ResourcesFeature, ({ allowance }) => allowance),
     providePort(SchedulingPressure, ResourcesFeature, ({ isOn, history }) => (isOn ? history : null)),

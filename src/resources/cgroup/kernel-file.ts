@@ -1,7 +1,24 @@
 import { readFileSync } from 'node:fs';
 
+/** Texts that another thread has read, and where the paths that are read are noted. */
+let given: ReadonlyMap<string, string> | null = null;
+let noted: Set<string> | null = null;
+
+/** Runs `work`, whose files are taken from `texts` where they are there, and whose paths are added to `paths`. */
+export function takingTexts<T>(texts: ReadonlyMap<string, string> | null, paths: Set<string>, work: () => T): T {
+  [given, noted] = [texts, paths];
+  try {
+    return work();
+  } finally {
+    [given, noted] = [null, null];
+  }
+}
+
 /** Opened for each read: what is kept open would be of the cgroup that it was. `''` where there is none, or it may not be read. */
 export function textOf(path: string): string {
+  noted?.add(path);
+  const text = given?.get(path);
+  if (text !== undefined) return text;
   try {
     return readFileSync(path, 'utf8');
   } catch {

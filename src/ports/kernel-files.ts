@@ -1,0 +1,16 @@
+/** Files of the kernel that another thread has read, with what it knows of the process at that moment. */
+export interface KernelTexts {
+  /** Monotonic milliseconds of the main thread. */
+  readonly atMs: number;
+  readonly cpu: NodeJS.CpuUsage;
+  readonly rssBytes: number;
+  /** `''` for a file that cannot be read. */
+  readonly texts: ReadonlyMap<string, string>;
+}
+
+/** Reads small files in the event loop's watchdog thread. */
+export abstract class KernelFiles {
+  /** Null where no thread runs; resolves to null when the thread does not answer in time. Never rejects. */
+  abstract read(paths: Iterable<string>): Promise<KernelTexts | null> | null;
+  abstract readonly running: boolean;
+}
