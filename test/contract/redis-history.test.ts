@@ -170,11 +170,17 @@ describe('redisHistory', () => {
 
   it('keeps its counts in a cluster, a slot for each bucket', async () => {
     const node = await ownRedis({ cluster: true });
-    const client = new Redis(node.port, '127.0.0.1');
+    const open = new Redis(node.port, '127.0.0.1');
+    onTestFinished(() => open.disconnect());
+    await open.config('SET', 'requirepass', 'secret');
+    const client = new Redis(node.port, '127.0.0.1', { password: 'secret' });
     onTestFinished(() => client.disconnect());
     await client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
     await expect.poll(() => client.call('CLUSTER', 'INFO')).toContain('cluster_state:ok');
-    const cluster = new Cluster([{ host: '127.0.0.1', port: node.port }], { lazyConnect: true });
+    const cluster = new Cluster([{ host: '127.0.0.1', port: node.port }], {
+      lazyConnect: true,
+      redisOptions: { password: 'secret' },
+    });
     onTestFinished(() => cluster.disconnect());
     const pod = await opened(redisHistory({ connection: cluster, prefix: 'shop' }));
     await pod.write([partOf(3), partOf(4)], []);

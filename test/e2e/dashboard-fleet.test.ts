@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Controller, Get, HttpException, Logger } from '@nestjs/common';
+import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { DashboardData } from '../../src/dashboard/view.js';
 import { redisHistory } from '../../src/entries/redis.js';
@@ -37,7 +38,7 @@ async function twoPods(adapter: (typeof adapters)[number]) {
   const start = async () => {
     const perf = { dashboard: { token: TOKEN }, history: { store: redisHistory({ connection, prefix }) } };
     const { app, url } = await listeningApp(adapterOf(adapter), { metadata: { controllers: [UsersController] }, perf });
-    return { url, history: app.get<History>(HistoryReader) };
+    return { url, prefix, history: app.get<History>(HistoryReader) };
   };
   return [await start(), await start()] as const;
 }
@@ -90,5 +91,54 @@ describe.each(adapters)('the page of several pods on %s', (adapter) => {
     const text = await textOf(url, TOKEN);
     expect(text).toMatch(/^PODS, THEIR LAST MINUTE$/m);
     expect(text).toMatch(/^GET \/users\/:id +42 /m);
+  });
+
+  it('is there whatever somebody else has written to Redis', async () => {
+    const [a] = await twoPods(adapter);
+    await (await fetch(`${a.url}/users/7`)).text();
+    await a.history.tick();
+    const client = new Redis(connection);
+    onTestFinished(() => client.disconnect());
+    const prefix = a.prefix;
+    const told = {
+      pod: 'x\u001b[2J',
+      instance: 7,
+      release: {},
+      at: Date.now(),
+      requests: 2 ** 53,
+      errors: -1,
+      p95Ms: 'NaN',
+    };
+    await client.hset(`${prefix}:{fleet}:pods`, {
+      junk: 'no json',
+      1: JSON.stringify(told),
+      2: '{"at":9007199254740991}',
+    });
+    const verdict = {
+      id: 'x',
+      kind: 'worse',
+      state: 'active',
+      since: 2 ** 53,
+      text: 'y',
+      routes: [],
+      because: [],
+      ci: [],
+    };
+    const verdicts = {
+      judgedUntil: 2 ** 53,
+      verdicts: [verdict, { ...verdict, since: 1, change: 1, routes: [1] }, null],
+    };
+    await client.set(`${prefix}:{fleet}:verdicts`, JSON.stringify(verdicts));
+    await client.hset(`${prefix}:{1m:${Math.floor(Date.now() / 60_000) * 60_000}}`, {
+      'n:x': '\u001b[31m',
+      ':x:a': '9',
+      '::+': 'x',
+    });
+    await a.history.tick();
+    const text = await textOf(a.url, TOKEN);
+    expect(text).toMatch(/^GET \/users\/:id +1 /m);
+    // eslint-disable-next-line no-control-regex
+    expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
+    expect((await dataOf(a.url, TOKEN)).sections.now).toEqual([]);
   });
 });

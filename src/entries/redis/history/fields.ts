@@ -28,7 +28,18 @@ const MAX_NAME = 1_000;
 const MAX_ROUTES = 2_000;
 
 /** 48 bits: two of a thousand names share one in two million buckets. */
-export const idOf = (name: string): string => createHash('sha1').update(name).digest('base64url').slice(0, 8);
+export function idOf(name: string): string {
+  const known = ids.get(name);
+  if (known !== undefined) return known;
+  if (ids.size >= MAX_ROUTES) ids.clear();
+  const id = createHash('sha1').update(name).digest('base64url').slice(0, 8);
+  ids.set(name, id);
+  return id;
+}
+
+/** The same names come every minute. */
+const ids = new Map<string, string>();
+
 /** The id of a release that stands apart. */
 export const apartOf = (release: Release): string => (release === '' ? '' : idOf(release));
 export const packedField = (apart: string): string => `${apart}::+`;

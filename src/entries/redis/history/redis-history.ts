@@ -63,7 +63,7 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
 
 async function connected(connection: Connection, signal: AbortSignal): Promise<Redis> {
   const client = isCluster(connection)
-    ? (connection.duplicate([], OF_CLUSTER) as unknown as Redis)
+    ? (connection.duplicate([], clusterOptions(connection)) as unknown as Redis)
     : await clientOf(connection, OVERRIDES, NEEDED_BY);
   // What goes wrong is reported by whoever waits for a command.
   client.on('error', () => {});
@@ -93,10 +93,17 @@ const OVERRIDES = {
   // A connection that owes an answer for longer is half open, and made anew.
   socketTimeout: 10_000,
 };
-const OF_CLUSTER = {
+/** The password and the like stay the application's. */
+const clusterOptions = ({ options }: Cluster, given: object = options.redisOptions ?? {}) => ({
   lazyConnect: true,
   enableOfflineQueue: false,
   enableReadyCheck: true,
   clusterRetryStrategy: reconnectInMs,
-  redisOptions: { connectTimeout: 5_000, commandTimeout: 5_000, socketTimeout: 10_000, disableClientInfo: true },
-};
+  redisOptions: {
+    ...given,
+    connectTimeout: 5_000,
+    commandTimeout: 5_000,
+    socketTimeout: 10_000,
+    disableClientInfo: true,
+  },
+});
