@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import type { Type } from '@nestjs/common';
 import { entryOf } from '../core/entry-of.js';
 import { holdingProcess } from '../core/held-process.js';
@@ -9,6 +8,7 @@ import type { RequestTracker } from '../request/tracker.js';
 import type { Declaration } from './decorator/declaration.js';
 import { mergeWorkOptions } from './decorator/durable-work.decorator.js';
 import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
+import type { ClassWork } from './arming.js';
 import type { DeferEngine } from './defer-engine.js';
 import type {
   DeferInfo,
@@ -21,6 +21,7 @@ import type {
 } from './deferred-work.js';
 import type { RejectedWork } from './outbox/rejects.js';
 import type { Armed } from './armed.js';
+import { holdEnd } from './hold-end.js';
 import { RequestWork } from './request-work.js';
 import { TaskSequence } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
@@ -48,6 +49,8 @@ export const noStore = (what: string): PerfError =>
     `${what}, but \`defer.store\` is not set. Pass \`defer: { store: bullmqStore({ connection }) }\` from 'nestjs-perf/bullmq'.`,
   );
 
+const ENQUEUE = 'deferrer.enqueue()';
+
 const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', message);
 
 /** Runs one call of a decorated handler, and arms its works. */
@@ -62,6 +65,8 @@ export class Deferrer {
   booted = false;
   /** Null with the feature off. @internal */
   plan: Plan | null = null;
+  /** By the method that is called, and by class: what calls without options share. */
+  private readonly planned = new Map<string, Map<Type<AnyWork>, ClassWork>>();
   /** By declaration, then by controller class. */
   private readonly plans = new Map<Declaration, Map<unknown, RunHandler>>();
 
@@ -128,7 +133,7 @@ export class Deferrer {
     data: GivenFor<T>,
     options?: EnqueueOptions,
   ): Promise<{ id: string }> {
-    const what = 'deferrer.enqueue()';
+    const what = ENQUEUE;
     const engine = this.enabled(what);
     if (typeof work !== 'function' || !isClass(work)) {
       throw misuse(`\`${what}\` takes a class, got ${typeof work}: a worker finds work by its class.`);
@@ -136,12 +141,24 @@ export class Deferrer {
     if (options?.durable === false) {
       throw misuse(`\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`);
     }
-    const planned = this.classWork(engine, work, { ...options, durable: true }, what);
+    const planned = this.classWork(engine, work, options, what);
     return { id: await engine.enqueue(planned, data, currentRequest(this.requests)) };
   }
 
-  private classWork(engine: DeferEngine, type: Type<AnyWork>, options: EnqueueOptions | undefined, what: string) {
-    const { when: _, ...own } = mergeWorkOptions(type, options) ?? {};
+  private classWork(
+    engine: DeferEngine,
+    type: Type<AnyWork>,
+    options: EnqueueOptions | undefined,
+    what: string,
+  ): ClassWork {
+    if (options !== undefined) return this.planClassWork(engine, type, options, what);
+    const works = entryOf(this.planned, what, () => new Map<Type<AnyWork>, ClassWork>());
+    return entryOf(works, type, () => this.planClassWork(engine, type, options, what));
+  }
+
+  private planClassWork(engine: DeferEngine, type: Type<AnyWork>, options: EnqueueOptions | undefined, what: string) {
+    const given = what === ENQUEUE ? { ...options, durable: true } : options;
+    const { when: _, ...own } = mergeWorkOptions(type, given) ?? {};
     const read = readEnqueueOptions(own, what);
     if (this.works === null) {
       throw new PerfError(
@@ -273,19 +290,4 @@ export class Deferrer {
  */
 export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
   Deferrer.ofCaller().defer(task, options);
-}
-
-const HELD: unique symbol = Symbol('perf:end-held');
-
-/** Holds the last byte of a response until its durable work is on disk. */
-function holdEnd(response: ServerResponse & { [HELD]?: true }, work: RequestWork): void {
-  if (response[HELD] === true || response.writableEnded) return;
-  response[HELD] = true;
-  const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
-  response.end = (...parameters: unknown[]) => {
-    const { written } = work;
-    if (written === null) return end(...parameters);
-    void written.then(() => end(...parameters));
-    return response;
-  };
 }

@@ -28,6 +28,7 @@ export class MemoryPlace {
 /** A durable store for tests of what stands in front of one. Keeps the contract that every store must keep. */
 export class MemoryStore implements DurableStore {
   readonly name = 'memory';
+  readonly spill: SpillOptions | null;
   private host: DurableStoreHost | null = null;
   private stopped = false;
   private readonly active = new Map<Promise<void>, string>();
@@ -35,8 +36,11 @@ export class MemoryStore implements DurableStore {
   constructor(
     private readonly place: MemoryPlace,
     private readonly worker: boolean,
-    readonly spill: SpillOptions | null = null,
-  ) {}
+    spill: SpillOptions | null = null,
+  ) {
+    // A busy machine is no disk that hangs.
+    this.spill = spill && { writeTimeoutMs: 60_000, ...spill };
+  }
 
   start(host: DurableStoreHost): Promise<void> {
     this.host = host;

@@ -89,6 +89,6 @@ export interface SpillOptions {
   readonly path: string;
   /** What it may hold, bytes. */
   readonly maxBytes: number;
-  /** How long an answer waits for the disk, milliseconds. @default 2_000 */
+  /** How long an answer waits for the disk, milliseconds. @default 5_000 */
   readonly writeTimeoutMs?: number;
 }

@@ -17,11 +17,16 @@ import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { describePlace } from '../../core/file-lock.js';
 import { makeFolder } from '../../core/make-folder.js';
+import { PerfError } from '../../core/perf.error.js';
+import { reasonOf } from '../../core/reason.js';
+import { within } from '../../core/within.js';
 
 /** How often a process shows that it lives, milliseconds. */
 const BEAT_MS = 2_000;
 /** A process elsewhere that has shown nothing for so long is gone, milliseconds. */
 export const SILENT_MS = 10_000;
+/** The boot waits no longer for a disk that answers nothing, milliseconds. */
+const OPEN_MS = 10_000;
 const OWNER = 'owner';
 /** The start of a process that lives, where no /proc has it. */
 const UNREADABLE = 'alive';
@@ -54,12 +59,17 @@ export class ProcessFolder {
     private readonly report: Report,
   ) {}
 
-  /** Makes it, and the folders above it. At boot alone: the only calls that wait for the disk synchronously. */
+  /** Makes it, and the folders above it: at boot alone, synchronously. @throws PERF_ERR_STORE when the disk refuses */
   async open(): Promise<void> {
-    makeFolder(this.root, 0o700);
-    const found = lstatSync(this.root);
-    if (!found.isDirectory()) throw new Error('it is a link or a file, where a folder is needed');
-    await this.make();
+    try {
+      makeFolder(this.root, 0o700);
+      const found = lstatSync(this.root);
+      if (!found.isDirectory()) throw new Error('it is a link or a file, where a folder is needed');
+      const isMade = await within(OPEN_MS, () => this.make());
+      if (!isMade) throw new Error(`the disk has not answered within ${OPEN_MS} ms`);
+    } catch (error) {
+      throw unusable(this.root, error);
+    }
   }
 
   private async make(): Promise<void> {
@@ -231,4 +241,13 @@ async function syncFolder(path: string): Promise<void> {
   } finally {
     await folder.close();
   }
+}
+
+function unusable(path: string, error: unknown): PerfError {
+  return new PerfError(
+    'PERF_ERR_STORE',
+    `\`spillPath\` "${path}" cannot be used: ${reasonOf(error)}. Name a folder that this process may write to; ` +
+      'with a read-only root file system, mount a volume there.',
+    { cause: error },
+  );
 }

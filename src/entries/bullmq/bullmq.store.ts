@@ -64,7 +64,7 @@ export interface BullmqStoreOptions {
   /**
    * How long an answer waits for the disk, milliseconds. After that a `@DeferWork` route answers 503 with `overflow: 'reject'`, and goes
    * on with its work in memory only with any other. What comes while the disk hangs does not wait for it.
-   * @default 2_000
+   * @default 5_000
    */
   writeTimeoutMs?: number;
 }

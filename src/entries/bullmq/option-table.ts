@@ -47,5 +47,5 @@ export const table = object({
   worker: feature({ concurrency }),
   spillPath: optional(string({ what: 'a path', test: (path) => path !== '' })),
   spillMaxBytes: number({ default: 1024 ** 3, unit: 'a whole number of bytes', min: 1, integer: true }),
-  writeTimeoutMs: number({ default: 2_000, unit: 'a number of milliseconds', min: 1, max: MAX_TIMER_MS }),
+  writeTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds', min: 1, max: MAX_TIMER_MS }),
 });

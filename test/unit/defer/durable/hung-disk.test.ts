@@ -49,11 +49,14 @@ it('an answer waits for a disk that hangs no longer than `writeTimeoutMs`, and t
   await engine.idle();
   expect([...place.known].toSorted()).toEqual(['a', 'b', 'c']);
   goOn();
-  await until('the disk to be used again', async () => {
-    const { durable } = engine;
-    await durable!.enqueue(entryOf(`d-${Math.random()}`));
-    return durable!.onDisk.entries === 0;
-  });
+  const durable = engine.durable!;
+  await until('the disk to be used again', () => !durable.needsMemory);
+  const last = arm('d');
+  await last.written;
+  expect(durable.onDisk.entries).toBeGreaterThan(0);
+  last.commit(200);
+  await engine.idle();
+  await until('what was written late to be struck off', () => durable.onDisk.entries === 0);
 });
 
 it('with `reject` the route is told, so that it answers 503', async () => {
