@@ -15,11 +15,11 @@ import { MAX_PAIRS, PairBudget, RouteTally, type Outcome } from './totals/route-
 import { GateStops } from './stop/gate-stops.js';
 import { hashOf } from './unit-hash.js';
 
-/** Other than the seeds of gates, so that buckets and variants have nothing to do with each other. */
+/** Differs from the seeds of gates, so that buckets are independent of variants. */
 const BUCKET_SEED = 0x6275636b;
 const STOP_CHECK_MS = 1_000;
 
-/** Decides variants while requests run, and sums up what became of them when they have ended. One per application. */
+/** Decides variants while requests run, and adds up their outcomes when they have ended. One per application. */
 export class ExperimentEngine implements DecidesGates {
   private readonly decisions: GateDecisions;
   private readonly readUnit: (state: RequestState) => Unit | null;
@@ -33,7 +33,7 @@ export class ExperimentEngine implements DecidesGates {
   constructor(
     private readonly options: ResolvedExperiments,
     private readonly report: OncePerCause,
-    /** Whom requests are for, unless `experiments.unit` tells it. */
+    /** The module's `unit`, where `experiments.unit` is not set. */
     units: RequestUnits,
     /** Null when the event loop is not observed: then no request is proven to have blocked it. */
     private readonly holds: RecordHold | null,
@@ -84,13 +84,13 @@ export class ExperimentEngine implements DecidesGates {
     }
   }
 
-  /** The variant of a request, decided at the first question and kept. Never throws. */
+  /** The variant of a request, decided at the first check and kept. Never throws. */
   isOn(state: RequestState, gate: string): boolean {
     const { variants } = state;
     // A gate may bear the name of something that every object has.
     if (variants !== null && Object.hasOwn(variants, gate)) return variants[gate] === 'on';
     const on = this.decide(state, gate);
-    // What runs after the response must not change a record that has been written.
+    // Work after the response must not change a record that has been written.
     if (!state.closed) (state.variants ??= {})[gate] = on ? 'on' : 'off';
     return on;
   }

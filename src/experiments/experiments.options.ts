@@ -8,10 +8,10 @@ import type { GateClient } from './gates/gate-client.js';
 
 /** Experiments: which gates, for whom, and how a process compares itself. */
 export interface ExperimentsOptions {
-  /** Who decides: `staticGates({ … })`, `statsigGates(client)`, `openFeatureGates(client)`, or your own {@link GateClient}. */
+  /** The gate client: `staticGates({ … })`, `statsigGates(client)`, `openFeatureGates(client)`, or your own {@link GateClient}. */
   gates: GateClient;
   /**
-   * Who a request is for: what the gates are randomised by. Called at the first check in a request.
+   * The unit of a request, by which gates are randomised. Called at the first check in a request.
    * @default the module's `unit`, else the request's id
    */
   unit?(this: void, request: PerfRequest): Unit;
@@ -58,7 +58,7 @@ const shape = object({
 
 export type ResolvedExperiments = Resolved<typeof shape>;
 
-/** The `experiments` row of the option table. Off by default, because somebody has to decide the gates. */
+/** The `experiments` row of the option table. Off by default, because it needs a gate client. */
 export const experimentsOption: Option<ResolvedExperiments | null> = {
   expected: '`false` or an object with `gates`',
   read(given, path) {

@@ -19,7 +19,7 @@ export class Experiments {
 
   /**
    * Whether the gate is on for the current request. The first check of a request decides, and its record carries the variant.
-   * Synchronous, never throws. False when the feature is off, outside a request, and for whatever the gate client cannot tell.
+   * Synchronous, never throws. False when the feature is off, outside a request, and for a gate that the client does not know.
    */
   check(gate: string): boolean {
     if (this.engine === null) return false;
@@ -35,7 +35,7 @@ export class Experiments {
     return false;
   }
 
-  /** What this process has observed: plain JSON of a few ten KiB a gate and route, whatever the number of users. */
+  /** The observations of this process: plain JSON of a few ten KiB a gate and route, whatever the number of users. */
   totals(): ExperimentTotals {
     return this.engine?.totals() ?? mergeTotals();
   }

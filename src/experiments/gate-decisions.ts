@@ -8,7 +8,7 @@ import type { GateClient } from './gates/gate-client.js';
 /** A request waits no longer than this for an asynchronous gate client. */
 const PREPARE_MS = 1_000;
 
-/** Asks the gate client and absorbs what can go wrong there. Never throws; each kind of trouble is logged once and counted. */
+/** Calls the gate client. Never throws; each kind of failure is logged once and counted. */
 export class GateDecisions {
   constructor(
     private readonly gates: GateClient,
@@ -52,7 +52,7 @@ export class GateDecisions {
     }
   }
 
-  /** What is no decision is a text that says why. */
+  /** Returns the reason as a text where the client made no decision. */
   private ask(gate: string, unit: Unit): boolean | string {
     try {
       // Written by users: nothing in the answer is certain.

@@ -1,4 +1,4 @@
-// Not by its name: bundles often declare a `createRequire` of their own.
+// Imported as a namespace, because bundles often declare a `createRequire` of their own.
 import * as nodeModule from 'node:module';
 import { join } from 'node:path';
 import { ConsoleLogger } from '@nestjs/common';
@@ -7,7 +7,7 @@ import { applicationFolder } from '../core/application-package.js';
 /** `'text'`: lines for people; `'object'`: one object a message, for machines. */
 export type LogFormat = 'text' | 'object';
 
-/** What `nestjs-pino` exports as `Logger`; null where the application has no such package. */
+/** The class `Logger` of `nestjs-pino`; null where the application has no such package. */
 export function pinoLogger(): (new (...parameters: never[]) => unknown) | null {
   try {
     const { Logger } = nodeModule.createRequire(join(applicationFolder(), 'main.js'))('nestjs-pino') as {
@@ -15,12 +15,12 @@ export function pinoLogger(): (new (...parameters: never[]) => unknown) | null {
     };
     return typeof Logger === 'function' ? (Logger as new (...parameters: never[]) => unknown) : null;
   } catch {
-    // Not installed, or bundled into the application: `format` says it then.
+    // The package is not installed, or bundled into the application, where the option `format` decides.
     return null;
   }
 }
 
-/** What the application's logger is made for: objects where it is `nestjs-pino`'s, or Nest's own with `json: true`. */
+/** The format of the application's logger: objects for `nestjs-pino`'s and for Nest's own with `json: true`. */
 export function formatFor(logger: unknown, pino: typeof pinoLogger = pinoLogger): LogFormat {
   if (logger instanceof ConsoleLogger) {
     const { options } = logger as unknown as { options?: { json?: boolean } };
@@ -30,7 +30,7 @@ export function formatFor(logger: unknown, pino: typeof pinoLogger = pinoLogger)
   return known !== null && logger instanceof known ? 'object' : 'text';
 }
 
-/** What JSON loggers get. Loggers that look for `message`, or make a text of what they get, find the line for people. */
+/** A message for JSON loggers. Loggers that read `message` or call `toString()` get the line of text. */
 export class LogObject {
   readonly msg: string;
 

@@ -18,13 +18,13 @@ interface Waited {
   upstreamMs: number;
   /** The event loop was busy, so that an answer may have lain there already. */
   busyMs: number;
-  /** Of that, the route's own work. */
+  /** The route's own part of `busyMs`. */
   ownMs: number;
   /** The sum of the calls to each target. */
   readonly wallMs: Map<string, number>;
 }
 
-/** What routes have waited for since the last time somebody asked. */
+/** The upstreams that routes have waited for since the last call. */
 export class RouteWaits {
   private before = new Map<string, Waited>();
   private fresh = new Map<string, Waited>();
@@ -35,7 +35,7 @@ export class RouteWaits {
     this.before = now;
   }
 
-  /** Of a route (`'GET /users/:id'`) whose requests took `totalMs`; null where no upstream matters. */
+  /** The wait of a route (`'GET /users/:id'`) whose requests took `totalMs`; null where no upstream matters. */
   of(route: string, totalMs: number): RouteWait | null {
     const waited = this.fresh.get(route);
     if (waited === undefined || totalMs <= 0) return null;
@@ -45,7 +45,7 @@ export class RouteWaits {
       if (ms > mostMs) [target, mostMs] = [name, ms];
     }
     if (sumMs === 0) return null;
-    // Nothing tells how much of the wait for the loop was during calls: all of it is taken off.
+    // The part of the wait for the loop that fell into calls is unknown: all of it is subtracted.
     const loopWaitMs = Math.max(0, waited.busyMs - waited.ownMs);
     // Calls at the same time count once in `upstreamMs`: each target has its part of that.
     const share = Math.min(1, (waited.upstreamMs - loopWaitMs) / totalMs) * (mostMs / sumMs);
@@ -87,7 +87,7 @@ function since(before: Waited | undefined, now: Waited): Waited {
     count,
     upstreamMs: now.upstreamMs - before.upstreamMs,
     busyMs: now.busyMs - before.busyMs,
-    // What a request takes itself is known better and better.
+    // The estimate of a request's own time improves, so its past is computed anew.
     ownMs: now.count === 0 ? 0 : (now.ownMs * count) / now.count,
     wallMs: new Map([...now.wallMs].map(([target, ms]) => [target, ms - (before.wallMs.get(target) ?? 0)])),
   };

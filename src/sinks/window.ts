@@ -19,7 +19,7 @@ const BOUNDS_MS = Array.from({ length: 24 * PER_OCTAVE }, (_, i) => 2 ** (i / PE
 /** Between two bounds. */
 const MIDDLE = 2 ** (-0.5 / PER_OCTAVE);
 
-/** What the routes of an application did since the last time somebody asked. */
+/** Completed requests by route since the last call. */
 export class RouteWindows {
   private before = new Map<string, RouteDelta>();
 

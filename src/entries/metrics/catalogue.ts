@@ -48,7 +48,7 @@ const linesOf = (counts: Counts | null, ...shared: string[]): Line[] =>
 const by = (attribute: string, of: (snapshot: PerfSnapshot) => Counts | null): Reading =>
   lines([attribute], ({ snapshot }) => linesOf(of(snapshot)));
 
-/** What `PerfInterceptor` measures stands among the routes of a snapshot, and is no request. */
+/** The routes of a snapshot without those of `PerfInterceptor`, which are no requests. */
 const httpRoutes = ({ routes }: PerfSnapshot): RouteSnapshot[] => routes.filter(({ method }) => isHttp(method));
 
 /** Requests without a route share one row, of whatever methods: a series must not change its name when another one comes. */
@@ -149,7 +149,7 @@ const ROWS: readonly Row[] = [
     byBlock(({ seconds }) => seconds),
   ],
 
-  // What the container may use and does use. Absent where the kernel does not tell.
+  // The container's limits and use. Absent where the kernel has no figure.
   [counter('container.cpu.time', 's'), 'CPU time the container has used.', ofResources(({ cpu }) => cpu.usageSeconds)],
   [
     gauge('container.cpu.limit.utilization', '1'),

@@ -13,12 +13,12 @@ export interface Measurement {
 
 export type Attributes = Readonly<Record<string, string | number>>;
 
-/** What is counted in a histogram, in seconds; its names in both vocabularies. */
+/** A histogram in seconds, with its names in both vocabularies. */
 export interface Duration {
   name: string;
   help: string;
   prometheus: string;
-  /** What its series are named after; there may be any number of them. */
+  /** The route or handler of a series, of which there may be any number. */
   subjectOf(of: Measurement): string;
   /** OpenTelemetry's names. */
   attributesOf(of: Measurement, subject: string): Attributes;
@@ -59,7 +59,7 @@ export const DEFAULT_BOUNDS_SECONDS: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ];
 
-/** What `PerfInterceptor` puts in the place of a method. A request cannot have it: its method would be `_OTHER`. */
+/** Methods that `PerfInterceptor` records. A request cannot have one: its method would be `_OTHER`. */
 const HANDLER_METHODS: ReadonlySet<string> = new Set(['RPC', 'WS', 'GRAPHQL']);
 
 export const isHttp = (method: string): boolean => !HANDLER_METHODS.has(method);

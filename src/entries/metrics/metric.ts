@@ -2,7 +2,7 @@ import type { PerfSnapshot } from '../../core/snapshot.js';
 import type { BlockTotals } from './block-totals.js';
 import type { SeriesCap } from './series-cap.js';
 
-/** One value of a metric, told apart from its others by attributes (OpenTelemetry names). */
+/** One value of a metric, with its attributes (OpenTelemetry names). */
 export interface Point {
   value: number;
   attributes: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export interface Measured {
 }
 
 export interface Reading {
-  /** What its points have. */
+  /** Attributes of its points. */
   attributes: readonly string[];
   /** No point where the value is not known. */
   read(now: Measured): readonly Point[];
@@ -32,7 +32,7 @@ export interface Metric extends Reading {
   help: string;
   prometheus: {
     name: string;
-    /** Where several OpenTelemetry metrics are one Prometheus metric: what tells this one apart. */
+    /** Labels of this metric where several OpenTelemetry metrics are one Prometheus metric. */
     labels?: Readonly<Record<string, string>>;
     /** The name that Prometheus's client libraries share: a registry may have it already, with the same figure. */
     standard?: true;

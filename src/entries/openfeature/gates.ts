@@ -19,7 +19,7 @@ export interface OpenFeatureClient {
     defaultValue: boolean,
     context: Readonly<Record<string, string>>,
   ): Promise<FlagDetails> | FlagDetails;
-  /** Called where a client, such as a test double, has no `getBooleanDetails()`: then an unknown flag is not told from `off`. */
+  /** Called where a client, such as a test double, has no `getBooleanDetails()`: an unknown flag is then `off` like any other. */
   getBooleanValue?(
     flag: string,
     defaultValue: boolean,

@@ -8,7 +8,7 @@ import type { Measured, Metric, Point } from '../metrics/metric.js';
 const OF_PROCESS = /^(?:container|process|nodejs|v8js|perf\.eventloop)\./;
 /** Counters that every application reads from the kernel; all others are counted here. */
 const OF_KERNEL = /^(?:container|process)\./;
-/** What the SDK tells apart by itself: beyond it, it puts all further series of a metric into one. */
+/** The SDK's own bound: it puts all further series of a metric into one. */
 const MAX_SERIES = 2_000;
 
 /** The observers of meters: a provider gives all applications of a process the same one. */
@@ -29,7 +29,7 @@ export function observe(meter: Meter, measure: () => Measured): () => void {
 class MeterObserver {
   private readonly observed: readonly { readonly metric: Metric; readonly instrument: Observable }[];
   private readonly measures = new Set<() => Measured>();
-  /** What is added to the counts of those that run since others have closed: no counter may go back, and each goes on. */
+  /** Counts of closed applications, added to those that run: no counter may go back. */
   private readonly closed = new Map<Metric, readonly Point[]>();
 
   constructor(private readonly meter: Meter) {

@@ -18,7 +18,7 @@ import { observe, otelAttributes } from './instruments.js';
 
 export interface OpenTelemetrySinkOptions {
   /**
-   * Where the instruments are made. When it has `forceFlush()`, as the SDK's has, closing the application exports the
+   * Makes the instruments. When it has `forceFlush()`, as the SDK's has, closing the application exports the
    * last interval.
    * @default the global provider at the time the application starts
    */

@@ -130,7 +130,7 @@ function oncePerTurn<T extends object>(make: () => T): () => T {
 function nameTaken(name: string): PerfError {
   return new PerfError(
     'PERF_ERR_OPTION',
-    `\`prometheusSink.registry\` must not hold a metric \`${name}\` yet, but it does: by another instrumentation, or because two ` +
-      'applications share the registry. Leave `registry` out, or give a `prefix`.',
+    `\`prometheusSink.registry\` must not hold a metric \`${name}\` yet, but it does: by another instrumentation, by a second ` +
+      'application, or by the one before a hot reload that has not closed yet. Leave `registry` out, give a `prefix`, or await `close()`.',
   );
 }

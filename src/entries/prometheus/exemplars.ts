@@ -25,7 +25,7 @@ export class Exemplars {
     buckets[bucket] = { labelSet, value, timestamp: (startedAt + durationMs) / 1_000, isScraped: false };
   }
 
-  /** Of a bucket by its position; the last is `+Inf`. */
+  /** The exemplar of a bucket by its position; the last is `+Inf`. */
   read(series: Series<Labels>, bucket: number): { exemplar: Exemplar } | null {
     const exemplar = this.kept.get(series)?.[bucket];
     if (exemplar === undefined) return null;

@@ -24,7 +24,7 @@ export interface PrometheusSinkOptions {
   path?: string;
   /**
    * Listens at this port, on all interfaces, and not on the application's; closed with the application. 0 is any free
-   * port, which the sink then tells (`sink.port`).
+   * port, which is then `sink.port`.
    * @default the application's port
    */
   port?: number;
@@ -50,7 +50,7 @@ export interface PrometheusSinkOptions {
    */
   registry?: AnyRegistry;
   /**
-   * Who may read the endpoint; gets the request of Fastify or Express, or Node's with `port`. Others are answered with 403.
+   * Decides who may read the endpoint; gets the request of Fastify or Express, or Node's with `port`. Others are answered with 403.
    * @default everyone
    */
   authorize?: Authorize;

@@ -29,7 +29,7 @@ interface MetricValues {
 /** A metric whose values are read when it is scraped: prom-client's own cannot be given what was counted elsewhere. */
 export class ScrapedMetric {
   constructor(
-    /** Not readonly: prom-client takes `_total` off when it writes OpenMetrics. */
+    /** Writable, because prom-client takes `_total` off when it writes OpenMetrics. */
     public name: string,
     readonly help: string,
     readonly type: 'counter' | 'gauge' | 'histogram',
@@ -47,7 +47,7 @@ export class ScrapedMetric {
     return { ...metric, values: merged };
   }
 
-  /** What a registry asks for instead when it writes text; only there are `sharedLabels` understood. */
+  /** A registry calls this instead when it writes text; only there are `sharedLabels` understood. */
   async getForPromString(): Promise<MetricValues> {
     const { name, help, type, aggregator } = this;
     return { name, help, type, aggregator, values: this.values() };

@@ -16,7 +16,7 @@ import { prometheusOption, type PrometheusSinkOptions, type ResolvedPrometheusOp
 
 /** The sink that {@link prometheusSink} makes. */
 export interface PrometheusSink extends PerfSink {
-  /** Where it listens (option `port`) while the application runs; null otherwise. */
+  /** The port it listens on (option `port`) while the application runs; null otherwise, and while that port is taken. */
   readonly port: number | null;
 }
 

@@ -2,9 +2,9 @@ import { PerfError } from '../../core/perf.error.js';
 import { coreUserClass, type StatsigClient, type StatsigEvent, type StatsigUserClass } from './client.js';
 import type { StatsigUserFields } from './client.js';
 
-/** What differs between the two SDKs. */
+/** The differences between the two SDKs. */
 export interface StatsigAdapter {
-  /** Once, when the application starts; tells what would make events disappear. */
+  /** Called once at the application's start; warns of what would make events disappear. */
   start(warn: (message: string) => void): Promise<void>;
   /** Resolves when events may be logged; rejects when they never may. */
   ready(): Promise<void>;
@@ -61,7 +61,7 @@ class CoreAdapter implements StatsigAdapter {
 
   constructor(private readonly client: StatsigClient) {}
 
-  /** A client that has come without the package is somebody's stand-in, which gets plain objects. */
+  /** A client without the installed package is a test double, which gets plain objects. */
   async start(warn: (message: string) => void): Promise<void> {
     try {
       this.User = await coreUserClass('statsigSink()');

@@ -7,7 +7,7 @@ export interface StatsigUserFields {
   customIDs?: Readonly<Record<string, string>>;
 }
 
-/** What Statsig stores beside an event's value. */
+/** Statsig's metadata of an event. */
 export type StatsigMetadata = Record<string, string | number | null>;
 
 /**

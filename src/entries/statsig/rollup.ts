@@ -13,7 +13,7 @@ interface Group {
   count: number;
   sum: number;
   sumSquares: number;
-  /** Of the requests whose split is known, and how many they are. */
+  /** Upstream time of the requests whose split is known, and their number. */
   upstreamMs: number;
   split: number;
 }

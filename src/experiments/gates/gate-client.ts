@@ -3,7 +3,7 @@ import type { Unit } from '../../core/record.js';
 /** A gate's answer for one unit. */
 export interface GateAnswer {
   on: boolean;
-  /** Which rule decided, when the client tells. */
+  /** The rule that decided, where the client knows it. */
   rule?: string;
   /**
    * Why this is no decision but a fallback: the gate is unknown, the client is not ready. Such requests run as `off`, are
@@ -12,7 +12,7 @@ export interface GateAnswer {
   problem?: string;
 }
 
-/** Who decides which unit gets what: Statsig, OpenFeature, a static table, or your own. Structural: any object of this shape will do. */
+/** Decides which unit gets which variant: Statsig, OpenFeature, a static table, or any object of this shape. */
 export interface GateClient {
   /** Synchronous, because it runs on the request path; one that throws counts as `off`. */
   check(gate: string, unit: Unit): GateAnswer;

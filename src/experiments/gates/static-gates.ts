@@ -7,12 +7,12 @@ import type { GateAnswer, GateClient } from './gate-client.js';
 const GATE_SEED = 0x67617465;
 
 /**
- * Gates without a vendor: `true`, `false`, or the share of units that is on (0 to 1), told apart by a hash of the gate's name
+ * Gates without a vendor: `true`, `false`, or the share of units that is on (0 to 1), chosen by a hash of the gate's name
  * and the unit's `userId`, so a unit keeps its variant in every process and after every restart.
  * @throws PERF_ERR_OPTION for what is neither
  */
 export function staticGates(gates: Readonly<Record<string, boolean | number>>): GateClient {
-  // Neither an array nor a `Map`: its gates would be lost.
+  // An array or a `Map` would lose its gates.
   if (typeof gates !== 'object' || gates === null || Symbol.iterator in gates)
     throw optionError('staticGates', 'a plain object of gates', gates);
   const shares = new Map<string, { share: number; seed: number }>();

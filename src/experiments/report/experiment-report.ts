@@ -1,8 +1,8 @@
 import type { Comparison } from '../statistics/compare-variants.js';
 
-/** What can be compared by request: `latency` is of successful requests, `blocked` is event-loop time they held. */
+/** Metrics of single requests: `latency` of successful ones, `blocked` is the event-loop time that they blocked. */
 export type RequestMetric = 'latency' | 'errors' | 'blocked';
-/** What only a switchback can tell: CPU time per completed request, working set. */
+/** Metrics of the whole process, for a switchback: CPU time per completed request, resident memory. */
 export type ResourceMetric = 'cpu' | 'memory';
 export type ExperimentMetric = RequestMetric | ResourceMetric;
 
@@ -19,7 +19,7 @@ export interface ExperimentReport {
   metric: string;
   /** Control is `off`, treatment is `on`; null when nothing can be said. */
   comparison: Comparison | null;
-  /** What a careful reader would ask: too few units, sample ratio mismatch, both variants share one loop, … */
+  /** Reasons for doubt: too few units, sample ratio mismatch, both variants share one loop, … */
   caveats: readonly string[];
   /** The answer in one line. */
   text: string;

@@ -57,7 +57,7 @@ export function areUnitsMixed({ on, off, unitsInBoth: { units, variance } }: Obs
   return units > Math.max(MIXED_UNITS * (on.units.units + off.units.units), SURE_DEVIATIONS * Math.sqrt(variance));
 }
 
-/** More units of a variant than its bitmap can tell. */
+/** More units of a variant than its bitmap can count. */
 export const isUncountable = ({ on, off }: ObservedGate): boolean =>
   on.units.variance === Infinity || off.units.variance === Infinity;
 

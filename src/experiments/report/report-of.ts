@@ -7,9 +7,9 @@ import { armOf, COLUMNS, isUncountable, observedGate, type ObservedGate } from '
 import { switchbackReport } from './switchback-report.js';
 import { ALPHA, answers, caveatsOf, FEW_UNITS, pValue, titleOf, unanswered } from './wording.js';
 
-/** A split this near to even was meant to be even, when nobody says what was meant; so was one that chance explains. */
+/** Without a known share, a split this near to even counts as meant to be even; so does one that chance explains. */
 const NEARLY_EVEN = 0.05;
-/** So many buckets of units a variant must be left for a comparison without the warm-up. */
+/** Buckets of units that each variant needs for a comparison without the warm-up. */
 const LEAST_WARM_ROWS = 10;
 
 /** The report of one gate from totals: by time slices where a switchback alternates it, else by units. */

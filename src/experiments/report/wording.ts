@@ -91,7 +91,7 @@ export interface Findings {
   isWarm: boolean;
 }
 
-/** What stands between the number and the truth, each in one sentence that says what to do where something can be done. */
+/** Reasons to doubt the number, one sentence each, with what to do where something can be done. */
 export function caveatsOf(findings: Findings): string[] {
   const { observed, comparison, errors, metric, sources, treatmentShare, isWarm } = findings;
   const caveats: string[] = [];

@@ -13,7 +13,7 @@ export interface UnitTotals {
   count: number;
   /** Their sum, for example milliseconds. */
   sum: number;
-  /** The same unit before the experiment began: narrows the interval by CUPED. Both or none. */
+  /** The unit before the experiment began, which narrows the interval (CUPED). Both or none. */
   beforeCount?: number;
   beforeSum?: number;
 }
@@ -38,7 +38,7 @@ export interface CompareOptions {
   treatmentShare?: number | null;
 }
 
-/** What one variant has shown. */
+/** One variant as observed. */
 export interface VariantMean {
   units: number;
   count: number;
@@ -58,7 +58,7 @@ export interface Comparison {
   treatment: VariantMean;
   /** Treatment over control, minus 1: -0.049 is 4.9 % less. */
   relativeDelta: number;
-  /** Of `relativeDelta`, at 1 - alpha. Never below -1 where no sum is negative. Without enough data: the whole line. */
+  /** Interval of `relativeDelta` at 1 - alpha. Never below -1 where no sum is negative. Without enough data: the whole line. */
   ci: readonly [number, number];
   /** Two-sided, of "no difference". */
   pValue: number;
@@ -70,7 +70,7 @@ export interface Comparison {
 /** A number of units; estimated when it has a variance. */
 export interface UnitCount {
   units: number;
-  /** Of the estimate; 0 for a count, infinite where the estimate is worth nothing. */
+  /** Variance of the estimate; 0 for a count, infinite where the estimate is worth nothing. */
   variance: number;
 }
 
@@ -149,7 +149,7 @@ export function compareArms(
   return { ...shown, relativeDelta: Math.max(least, lift.delta), ...notBelow(least, inference) };
 }
 
-/** What is said of a relative difference that nothing is known of. */
+/** The answer where too little is known for a relative difference. */
 export const NO_DIFFERENCE = {
   relativeDelta: 0,
   ci: [-Infinity, Infinity],

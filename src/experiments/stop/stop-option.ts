@@ -2,11 +2,11 @@ import { object, optional, optionError, type Option, type Resolved } from '../..
 
 /** When a gate is switched off by itself: how much worse `on` may be than `off`. */
 export interface StopOptions {
-  /** Of the p95 of successful requests, relative: `'+20 %'`. @default no limit */
+  /** Rise of the p95 of successful requests, relative: `'+20 %'`. @default no limit */
   p95?: string;
-  /** Of the share of requests that end with a status of 500 or more, in percentage points: `'+0.5 %'`. @default no limit */
+  /** Rise of the share of requests that end with a status of 500 or more, in percentage points: `'+0.5 %'`. @default no limit */
   errors?: string;
-  /** Of the event-loop time that a request blocks, on average, relative: `'+50 %'`. @default no limit */
+  /** Rise of the event-loop time that a request blocks on average, relative: `'+50 %'`. @default no limit */
   blockedMs?: string;
 }
 

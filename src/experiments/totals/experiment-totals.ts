@@ -36,9 +36,9 @@ export interface SliceTotals {
   routes: readonly (readonly [method: string, route: string, ...sums: number[]])[];
 }
 
-/** What a process knows of its experiments: plain JSON, so that pods can be combined with `mergeTotals()`. */
+/** The observations of one process: plain JSON, so that pods can be combined with `mergeTotals()`. */
 export interface ExperimentTotals {
-  /** Of this format. */
+  /** Version of this format. */
   version: 3;
   /** One random name per process; a name that stands twice was counted twice. */
   sources: readonly string[];

@@ -11,7 +11,7 @@ export const MAX_PAIRS = 100;
 /** Buckets a variant's units are hashed into. Far more than the degrees of freedom that a t test can use. */
 export const BUCKETS = 256;
 
-/** What is summed per bucket, in this order: also the columns of a row in the exported totals. */
+/** The sums of a bucket, in the order of the columns of an exported row. */
 export const CELLS = [
   'succeeded',
   'succeededMs',
@@ -63,7 +63,7 @@ export const MAX_WARM_UP_REQUESTS = 1_000;
 
 const STRIDE = CELLS.length;
 
-/** How many pairs of gate and route are told apart in a process: 80 KiB each. */
+/** The pairs of gate and route that a process compares: 80 KiB each. */
 export class PairBudget {
   private left = MAX_PAIRS;
 

@@ -22,7 +22,7 @@ export class UnitBitmap {
       const bytes = inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: BITS / 8 });
       return bytes.length === BITS / 8 ? new UnitBitmap(bytes) : null;
     } catch {
-      // Not deflated, or longer than a bitmap: the caller says where the text came from.
+      // The text is not deflated, or longer than a bitmap; the caller throws with its place.
       return null;
     }
   }
@@ -49,7 +49,7 @@ export class UnitBitmap {
   count(): UnitCount {
     let set = 0;
     for (let byte of this.bytes) for (; byte !== 0; byte &= byte - 1) set += 1;
-    // A full bitmap has no estimate; half a bit short of it is the largest it can tell.
+    // A full bitmap has no estimate; half a bit short of it gives the largest.
     const load = Math.log(BITS / Math.max(BITS - set, 0.5));
     const variance = load > MAX_LOAD ? Infinity : BITS * (Math.exp(load) - load - 1);
     return { units: load * BITS, variance };

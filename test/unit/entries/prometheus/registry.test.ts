@@ -43,7 +43,7 @@ describe('the registry of prometheusSink', () => {
       code: 'PERF_ERR_OPTION',
       message:
         'PERF_ERR_OPTION: `prometheusSink.registry` must not hold a metric `http_server_request_duration_seconds` yet, but it does: by another ' +
-        'instrumentation, or because two applications share the registry. Leave `registry` out, or give a `prefix`.',
+        'instrumentation, by a second application, or by the one before a hot reload that has not closed yet. Leave `registry` out, give a `prefix`, or await `close()`.',
     });
   });
 
