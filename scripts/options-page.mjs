@@ -31,7 +31,7 @@ const SECTIONS = {
   PreloadedOptions: ['`@Preloaded(options)`', '[Cached data](cached-data.md)'],
   RedisCacheOptions: ['`redisCache(options)`', '[Cached data](cached-data.md#all-pods)'],
   LoggerSinkOptions: ['`loggerSink(options)`', '[Routes and records](routes.md#log)'],
-  BullmqStoreOptions: ['`bullmqStore(options)`', '[Deferred work](deferred-work.md#durable-work-at-least-once)'],
+  BullmqStoreOptions: ['`bullmqStore(options)`', '[Deferred work](durable-work.md#at-least-once)'],
   OffloadOptions: ['`offload(options)`', '[Off the loop](offload.md)'],
   OffloadMethodOptions: ['`@Offload(options)`', 'Beside those of `offloader.run()`.'],
   OffloadRunOptions: ['`offloader.run(file, input, options)`', '[Off the loop](offload.md#offload-a-method)'],
