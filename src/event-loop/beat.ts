@@ -7,9 +7,7 @@ export const WORD = {
   mode: 2,
   /** Microseconds in which the machine ran neither thread, as far as the sampler's knows. Wraps. */
   lostUs: 3,
-  /** Samples a second while there is work. Written by the loop. */
   rate: 4,
-  /** Moments of that rate that have passed. */
   due: 5,
   /** When the thread has asked for the sample that is under way, in {@link UNITS_PER_MS}. */
   askedAt: 6,

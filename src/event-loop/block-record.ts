@@ -13,7 +13,6 @@ import { createReplay, type ReplayRules } from './replay/curl.js';
 import { isApplicationFrame, type Frame, type Sample } from './sample.js';
 import type { Locate } from './source-lines.js';
 
-/** Requests that are named as delayed; each costs a few microseconds when the record is built. */
 export const MAX_DELAYED = 200;
 const MAX_STACK = 40;
 const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
@@ -21,7 +20,6 @@ const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
 export class CarefulReader {
   constructor(private readonly report: OncePerCause) {}
 
-  /** What `read` returns; `otherwise` where it throws, which is reported once for each `what`. */
   read<T>(what: string, read: () => T, otherwise: T): T {
     try {
       return read();

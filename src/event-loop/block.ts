@@ -21,11 +21,9 @@ export interface Votes {
   readonly isSplit: boolean;
   /** Code outside of every request ran: a job, a timer. No shared handle called it, which could do a request's work. */
   readonly isBackground: boolean;
-  /** The samples that represent the block: the winner's, else all that show code. */
   readonly shown: readonly Sample[];
   readonly codeMs: number;
   readonly isSyncIo: boolean;
-  /** The loop stood still at least from the first of `shown` to the last. */
   readonly provenMs: number;
 }
 

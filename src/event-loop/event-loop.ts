@@ -63,8 +63,8 @@ export class EventLoop implements Feature {
       timing,
       nodeGauges,
       () => requests.inFlight,
-      (block) => this.blocked(block),
-      () => this.ticked(),
+      (block) => this.holdBlock(block),
+      () => this.passTick(),
     );
     const { words } = this.watch.beat;
     this.witness = port === null ? null : new Witness({ port, host, wedgedMs }, words, timing, logger, report);
@@ -133,7 +133,6 @@ export class EventLoop implements Feature {
     await Promise.all(this.recording);
   }
 
-  /** Judges pending blocks and leaves no timer or global behind; the thread ends by itself. */
   async drain(): Promise<void> {
     this.profiler?.close();
     this.watch.stop();
@@ -157,14 +156,14 @@ export class EventLoop implements Feature {
     });
   };
 
-  private ticked(): void {
+  private passTick(): void {
     // Without a server nothing else starts it: jobs and consumers block as well.
     this.startWatching();
     this.watch.beat.words[WORD.debugged] = Number(isDebuggable());
     this.sampler.turned();
   }
 
-  private blocked(block: Block): void {
+  private holdBlock(block: Block): void {
     const { ending } = this;
     const inFlight = this.application.requests.states().filter(({ startedMs }) => startedMs < block.endMs);
     if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);

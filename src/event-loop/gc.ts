@@ -1,7 +1,6 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 import { pushBounded } from '../core/push-bounded.js';
 
-/** Shorter collections cannot make a block. */
 const MIN_MS = 1;
 const KEPT = 256;
 

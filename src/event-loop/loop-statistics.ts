@@ -29,7 +29,6 @@ export class LoopStatistics {
     this.current = this.previous = new Half();
   }
 
-  /** A tick came `delayMs` later than it was due. */
   delayed(nowMs: number, delayMs: number): void {
     this.turn(nowMs);
     this.current.delay.record(delayMs);

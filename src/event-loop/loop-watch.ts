@@ -5,9 +5,7 @@ import { Beat, MODE, WORD } from './beat.js';
 import { PARK_AFTER_MS, PARK_QUIET_AFTER_MS, type Timing } from './event-loop.options.js';
 import { LoopStatistics } from './loop-statistics.js';
 
-/** One time the event loop did not come round for longer than the threshold. */
 export interface Block {
-  /** No part of it was long, all together were. */
   readonly inPieces: boolean;
   /** The last proof before it that the loop turned. It may have waited for events until {@link startMs}, or after the block. */
   readonly sinceMs: number;
@@ -23,7 +21,6 @@ export interface Block {
 export interface LoopGauges {
   readonly nowMs: MonotonicClock;
   idleMs(): number;
-  /** CPU milliseconds of the main thread, or of the process before Node 22.19. */
   cpuMs(): number;
 }
 
@@ -58,9 +55,9 @@ export class LoopWatch {
     private readonly onTick: () => void = () => {},
   ) {
     const nowMs = gauges.nowMs();
-    this.beat = new Beat(timing.thresholdMs, nowMs, (fromMs, toMs) => this.late(fromMs, toMs));
+    this.beat = new Beat(timing.thresholdMs, nowMs, (fromMs, toMs) => this.reportBlock(fromMs, toMs));
     this.statistics = new LoopStatistics(nowMs);
-    this.baseline(nowMs);
+    this.readCounters(nowMs);
   }
 
   start(): void {
@@ -68,7 +65,8 @@ export class LoopWatch {
   }
 
   stop(): void {
-    this.clearTimer();
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
     this.begun = false;
   }
 
@@ -92,12 +90,12 @@ export class LoopWatch {
     this.begun = true;
     this.beat.restart(nowMs);
     this.statistics.restart(nowMs);
-    this.baseline(nowMs);
+    this.readCounters(nowMs);
   }
 
   private wake(nowMs: number): void {
     this.awake = true;
-    this.baseline(nowMs);
+    this.readCounters(nowMs);
     this.tickEvery(this.timing.tickMs);
     const { words } = this.beat;
     Atomics.store(words, WORD.mode, MODE.awake);
@@ -110,13 +108,8 @@ export class LoopWatch {
     this.tickEvery(this.timing.idleTickMs);
   }
 
-  private clearTimer(): void {
-    if (this.timer !== null) clearInterval(this.timer);
-    this.timer = null;
-  }
-
   private tickEvery(ms: number): void {
-    this.clearTimer();
+    if (this.timer !== null) clearInterval(this.timer);
     this.timer = inRootContext(() => setInterval(this.tick, ms).unref());
   }
 
@@ -126,32 +119,32 @@ export class LoopWatch {
     const intervalMs = this.awake ? this.timing.tickMs : this.timing.idleTickMs;
     this.beat.at(nowMs);
     this.statistics.delayed(nowMs, Math.max(0, nowMs - this.ticked.ms - intervalMs));
-    this.lateInPieces(nowMs, nowMs);
-    this.baseline(nowMs);
+    this.reportPieces(nowMs, nowMs);
+    this.readCounters(nowMs);
     this.onTick();
     const quietMs = nowMs - this.lastRequestMs;
     if (this.awake && quietMs > (this.inFlight() > 0 ? PARK_QUIET_AFTER_MS : PARK_AFTER_MS)) this.park();
   };
 
-  private baseline(ms: number): void {
+  private readCounters(ms: number): void {
     const { beat, gauges } = this;
     this.ticked = { ms, idleMs: gauges.idleMs(), cpuMs: gauges.cpuMs(), lostUs: beat.words[WORD.lostUs]! };
     this.reported = this.ticked;
   }
 
-  private late(fromMs: number, toMs: number): void {
+  private reportBlock(fromMs: number, toMs: number): void {
     // The loop may have waited for events between the last tick and the beat before; only what it waited beyond that time
     // must have been in between. The duration is an upper bound.
     const idleMs = Math.max(0, this.gauges.idleMs() - this.reported.idleMs - (fromMs - this.reported.ms));
     const durationMs = toMs - fromMs - idleMs;
     if (durationMs < this.timing.thresholdMs) return;
-    this.lateInPieces(toMs - durationMs, toMs);
+    this.reportPieces(toMs - durationMs, toMs);
     this.emit(false, fromMs, toMs - durationMs, toMs, toMs);
     this.reported = { ms: toMs, idleMs: this.gauges.idleMs() };
   }
 
   /** Many requests queued one behind the other. Without the time of reported blocks, which would be charged twice. */
-  private lateInPieces(endMs: number, nowMs: number): void {
+  private reportPieces(endMs: number, nowMs: number): void {
     const leastMs = this.timing.thresholdMs + (this.awake ? this.timing.tickMs : this.timing.idleTickMs);
     if (endMs - this.reported.ms < leastMs) return;
     const busyMs = endMs - this.reported.ms - (this.gauges.idleMs() - this.reported.idleMs);

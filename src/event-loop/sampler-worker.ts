@@ -89,7 +89,6 @@ export class SamplerWorker {
     worker.once('exit', () => clearTimeout(timer));
   }
 
-  /** Where positions are in the sources; null when the thread does not answer in time. Never rejects. */
   async locate(positions: readonly Position[], deadlineMs: number): Promise<Locations | null> {
     if (positions.length === 0) return null;
     const answer = await this.request((id): LocationsRequest => ({ id, positions }), deadlineMs);

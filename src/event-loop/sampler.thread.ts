@@ -12,7 +12,6 @@ export interface SamplerThreadData {
   /** The thread's function can import nothing. */
   readonly beat: { readonly WORD: typeof WORD; readonly MODE: typeof MODE; readonly UNITS_PER_MS: typeof UNITS_PER_MS };
   readonly timing: Timing;
-  /** Milliseconds on the kernel's monotonic clock when the main thread's `performance.now()` was 0. */
   readonly originMs: number;
   readonly probeName: string;
   readonly workingDirectory: string | null;

@@ -15,7 +15,6 @@ import { SourceLines, type Locate, type Position } from './source-lines.js';
 const ANSWER_MS = 2_000;
 const MAX_POSITIONS = 5_000;
 
-/** Stack samples of the main thread, with the request in whose async context each was taken. */
 export class Sampler {
   /** Receives each sample of the regular rate and the milliseconds of the loop that it represents, at the next tick of the loop. */
   onSample: ((sample: Sample, ms: number) => void) | null = null;

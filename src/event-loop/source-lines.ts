@@ -1,6 +1,5 @@
 import type { SourceMapPayload } from 'node:module';
 
-/** A place in a file, as the engine tells it: lines and columns count from 1. */
 export interface Position {
   readonly file: string | null;
   readonly line: number;

@@ -82,7 +82,6 @@ export class Probe {
     }
   };
 
-  /** A scope inside a request, as a resolver's, counts for the request. */
   private currentRequest(): RequestState | null {
     const stored = apply(getStore, requestContext, []);
     const request = stored?.within ?? stored;

@@ -14,7 +14,6 @@ export interface CpuProfile {
     readonly hitCount: number;
     readonly children: readonly number[];
   }[];
-  /** Microseconds. */
   readonly startTime: number;
   readonly endTime: number;
   /** Ids of nodes, and for each the microseconds since the one before: a node runs until the next one. */
@@ -55,7 +54,6 @@ export function makeCpuProfile(
   const root = new StackNode('', '(root)', null);
   root.children.push(...trees);
   append(root);
-  // The last one ends where it is seen again.
   if (samples.length > 0) samples.push(samples.at(-1)!);
   else timeDeltas.pop();
   const startTime = Math.round(1_000 * sinceMs);

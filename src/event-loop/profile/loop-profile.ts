@@ -21,7 +21,6 @@ const ROUTE_WAIT_MS = 2_000;
 export class LoopProfile implements LoopShares {
   private previous!: SampledWindow;
   private current!: SampledWindow;
-  /** Milliseconds of the loop that the samples of a route have shown since the application started. */
   private readonly totalMs = new Map<Route, number>();
   private readonly sampledMsByRequest = new WeakMap<RequestState, number>();
   /** Samples of requests whose route is not known yet: global middleware of Express runs before it is. */
@@ -51,7 +50,6 @@ export class LoopProfile implements LoopShares {
     if (route !== null) this.current.count(route).ended += 1;
   }
 
-  /** Counts the samples from now on in one more window, until {@link stopCollecting}. */
   collect(maxNodes: number): SampledWindow {
     const window = new SampledWindow(this.nowMs(), maxNodes);
     this.collecting.add(window);

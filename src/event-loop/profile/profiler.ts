@@ -11,13 +11,11 @@ import { StackNode, StackTree } from './stack-tree.js';
 const SAMPLES_PER_SECOND = 100;
 const MAX_NODES = 5_000;
 
-/** Makes profiles of what was sampled so far, or of the next seconds at a higher rate. */
 export class LoopProfiler implements Profiler {
   private readonly running = new Set<() => void>();
 
   constructor(
     private readonly loop: LoopProfile,
-    /** Samples a second from now on; null: the usual ones. */
     private readonly setRate: (perSecond: number | null) => void,
     private readonly locate: (positions: readonly Position[]) => Promise<Locate>,
     private readonly nowMs: MonotonicClock,
@@ -51,7 +49,6 @@ export class LoopProfiler implements Profiler {
     };
   }
 
-  /** The application closes: profiles under way end with what they have. */
   close(): void {
     for (const end of this.running) end();
   }

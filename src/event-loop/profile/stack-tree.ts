@@ -2,7 +2,6 @@ import type { Frame } from '../sample.js';
 
 export class StackNode {
   readonly children: StackNode[] = [];
-  /** Samples in which it ran itself, and the milliseconds that they represent. */
   samples = 0;
   selfMs = 0;
 
@@ -43,7 +42,6 @@ export class StackTree {
     const hasRoom = this.root.children.length < KEPT_SHARE * this.maxNodes;
     let node = this.root.find(label) ?? this.enter(this.root, hasRoom ? label : OTHER);
     if (cut) node = this.enter(node, CUT);
-    // A stack deeper than the whole tree is cut as well.
     for (const frame of running.slice(0, this.maxNodes - this.size).reverse())
       node = this.enter(node, formatKey(frame), nameFrame(frame), frame);
     node.samples += 1;

@@ -7,7 +7,6 @@ import { parsedBody, safeBody, safeHeaders, safeUrl, type Headers } from '../../
 
 export interface ReplayRules {
   readonly allowHeaders: readonly string[];
-  /** 0: no body. */
   readonly maxBodyBytes: number;
 }
 
