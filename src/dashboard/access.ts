@@ -26,7 +26,7 @@ export class Access {
     /** The application's own, which all its pods have; null makes one for this process. */
     private readonly ownToken: string | null,
     private readonly tokenTtlMs: number,
-    /** Where the server listens: part of what tells applications of one host from each other. */
+    /** The address where the server listens: part of what tells applications of one host from each other. */
     private readonly address: () => string,
   ) {
     this.token = authorize === null ? (ownToken ?? randomBytes(16).toString('hex')) : null;
@@ -97,7 +97,7 @@ function isEqual(given: string, right: string): boolean {
 /** A plain answer cannot replace a cookie that is for TLS alone (RFC 6265bis, 5.7): each has its name. */
 const FOR_TLS = '-tls';
 
-/** Of several proxies, the first stands before the browser. */
+/** The first of several proxies stands before the browser. */
 const isEncrypted = (request: PerfRequest): boolean =>
   ((request['raw'] ?? request) as { socket?: { encrypted?: boolean } }).socket?.encrypted === true ||
   /^\s*https\s*(?:,|$)/i.test(String(request.headers['x-forwarded-proto']));
@@ -112,7 +112,7 @@ function isOfThisSite({ headers }: PerfRequest): boolean {
 
 const EVERY_ADDRESS = new Set(['::', '0.0.0.0', '::1']);
 
-/** Where a server can be reached from its own machine; `''` when it does not listen on a port. */
+/** The address at which a server can be reached from its own machine; `''` when it does not listen on a port. */
 export function addressOf(server: Server | null): string {
   const bound = server?.address() ?? null;
   if (bound === null || typeof bound === 'string') return '';

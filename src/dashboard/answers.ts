@@ -12,7 +12,7 @@ const HTML = 'text/html; charset=utf-8';
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** Of this page alone: nothing but its own script and style, no inline code, in no frame. */
+/** The page's own policy: nothing but its own script and style, no inline code, in no frame. */
 const SAFE: Readonly<Record<string, string>> = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; " +
@@ -66,11 +66,11 @@ export class Answers {
     return { status: 200, type: HTML, body: pageHtml(this.about), headers };
   };
 
-  /** What the page polls; with `Accept: text/plain` the same as text. */
+  /** The page polls it; with `Accept: text/plain` the same as text. */
   readonly data = async (request: PerfRequest): Promise<RawResponse> => {
     const { query } = partsOf(request.url);
     if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
-    // Not for `curl` alone, nor for clients that take both: this is the address of the JSON.
+    // Neither `curl` alone nor clients that take both: this is the address of the JSON.
     const { accept = '' } = request.headers;
     if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
     if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
@@ -129,7 +129,7 @@ function partsOf(url: string): { path: string; query: URLSearchParams } {
 
 const asksForHtml = ({ headers }: PerfRequest): boolean => (headers.accept ?? '').includes('text/html');
 
-/** Who asks for anything gets the page too, unless it is a program for terminals. */
+/** A client that asks for anything gets the page too, unless it is a program for terminals. */
 function prefersText(request: PerfRequest): boolean {
   if (asksForHtml(request)) return false;
   const { accept = '', 'user-agent': program = '' } = request.headers;

@@ -29,7 +29,7 @@ import type { DashboardData, ExperimentRow, OtherRoutes, Past, RouteRow, Scope }
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
-/** What is dear to make, as with ten thousand routes, is kept longer: looking takes about a fortieth of the event loop's time. */
+/** A sample that is dear, as with ten thousand routes, is kept longer: looking takes about a fortieth of the event loop's time. */
 const AGE_OF_COST = 40;
 const LONGEST_AGE_MS = 10_000;
 /** Bytes of sections and routes; with what is found and what stands around them, an answer has at most 256 KB. */
@@ -37,7 +37,7 @@ const MAX_BYTES = 190_000;
 const MAX_FOUND_BYTES = 40_000;
 const MAX_USERS = 50;
 
-/** What a page asks for. */
+/** A page's question. */
 export interface Question {
   /** Null: all pods where a history is shared. */
   readonly scope: Scope | null;
@@ -56,7 +56,7 @@ export interface DashboardSources {
   readonly rejected: RejectedList | null;
 }
 
-/** What the page shows: made when somebody asks, and only then. */
+/** The page's figures: made when somebody asks, and only then. */
 export class DashboardView {
   private readonly redact = userRedactor(randomBytes(16).toString('hex'));
   private readonly recent = new RecentCounts();
@@ -115,7 +115,7 @@ export class DashboardView {
     return `${displayJson(others).slice(0, -1)},"routes":[${this.rows}],"sections":${this.sections}}`;
   }
 
-  /** What each pod of a shared history answers alike. */
+  /** Each pod of a shared history answers it alike. */
   private answerOfFleet(fleet: FleetFigures, filter: string, routeId: string | null): string {
     const startedMs = this.host.nowMs();
     const wanted = filter.toLowerCase();

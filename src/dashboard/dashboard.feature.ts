@@ -74,7 +74,7 @@ export class Dashboard implements Feature {
     this.host.logger.log(`Perf dashboard: ${addressOf(this.server)}${this.options.path}${query}${advice}`);
   }
 
-  /** What fails is answered with 500, and its reason goes to the log. */
+  /** An answer that fails is 500, and its reason goes to the log. */
   private safe(answer: (request: PerfRequest) => ReturnType<RawAnswer>): RawAnswer {
     return guarded(null, answer, (reason) => {
       const cause = `the dashboard failed: ${reason}`;

@@ -6,12 +6,12 @@ import type { PerfRequest } from '../core/perf-request.js';
 /** A live page of what the application knows of itself. Read only. */
 export interface DashboardOptions {
   /**
-   * Where the page is. No guard, global prefix or API document applies to it.
+   * The page's path. No guard, global prefix or API document applies to it.
    * @default '/perf'
    */
   path?: string;
   /**
-   * Who may look, instead of the token; others are answered with 403. Asked at every request of the page, so it must be quick.
+   * Decides who may look, instead of the token; others are answered with 403. Asked at every request of the page, so it must be quick.
    * @default whoever has the token
    */
   authorize?(this: void, request: PerfRequest): boolean | Promise<boolean>;

@@ -2,19 +2,19 @@ import type { Counts, HistoryReader } from '../ports/history.js';
 import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
 
 const SPAN_MS = 5 * 60_000;
-/** Those that failed or were slow most often since the process started. */
+/** Routes that failed or were slow most often since the process started. */
 const MAX_ROUTES = 100;
 
-/** What has ended just before somebody began to look. */
+/** Requests that ended just before somebody began to look. */
 export interface EarlierCounts {
   readonly spanMs: number;
   /** Null where nothing is kept of all requests. */
   readonly whole: Counts | null;
-  /** Of routes that failed or were slow. */
+  /** By route, of those that failed or were slow. */
   readonly routes: ReadonlyMap<RouteSnapshot, Counts>;
 }
 
-/** Of the last minutes; without a history of all the time since the process started. */
+/** Counts of the last minutes; without a history of all the time since the process started. */
 export async function earlierCounts(
   { at, routes }: PerfSnapshot,
   history: HistoryReader | null,

@@ -68,7 +68,7 @@ export function ownOf({ time, count, blockedMs = 0 }: RouteRow): { ms: number | 
   return { ms: blockedMs === 0 ? null : blockedMs / count, isWhole: false };
 }
 
-/** What is left of the mean: timers, whom nobody hears, and the client. Own work that is not known is in the wait. */
+/** The rest of the mean: timers, whom nobody hears, and the client. Own work that is not known is in the wait. */
 export const idleOf = (row: RouteRow): number | null =>
   row.time === undefined ? null : Math.max(0, row.ms[0] - (ownOf(row).ms ?? 0) - row.time[1] - row.time[2]);
 

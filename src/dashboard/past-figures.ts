@@ -23,7 +23,7 @@ export class PastFigures {
     private readonly history: HistoryReader | null,
   ) {}
 
-  /** Of one route, or of all. */
+  /** Figures of one route, or of all. */
   of(route: string | null): Refreshed<Past> {
     const load = (): Promise<Past> => read(this.history, route, Date.now());
     const past = this.known.get(route) ?? new Refreshed(this.host, 'the history', NOTHING, load);

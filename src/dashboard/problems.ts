@@ -17,7 +17,7 @@ export interface Situation {
   readonly snapshot: PerfSnapshot;
   readonly reasons: readonly string[];
   readonly verdicts: readonly Verdict[];
-  /** What stands for a user. */
+  /** The name that stands for a user. */
   readonly nameOf: (userId: string) => string;
   readonly routes: readonly ShownRoute[];
   readonly blocks: readonly BlockGroup[];
@@ -25,7 +25,7 @@ export interface Situation {
   readonly rejected: readonly Rejected[];
 }
 
-/** What is wrong now, one sentence each, the worst first. */
+/** Problems of now, one sentence each, the worst first. */
 export function problemsOf(situation: Situation): Problem[] {
   const { verdicts, nameOf, reasons, snapshot } = situation;
   return [
@@ -41,7 +41,7 @@ export function problemsOf(situation: Situation): Problem[] {
   ];
 }
 
-/** What became worse and still is. */
+/** Verdicts on what became worse and still is. */
 export function verdictProblems(verdicts: readonly Verdict[], nameOf: (userId: string) => string): Problem[] {
   const worse = verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
   return worse.map((verdict) => bad('requests', sentence(withUserNamed(verdict, nameOf))));

@@ -7,13 +7,13 @@ interface Series {
   sample: number;
   /** Gained in the gap before the first sample. */
   readonly before: readonly number[];
-  /** Of each sample since, the newest last. */
+  /** Gains of each sample since, the newest last. */
   readonly gains: (readonly number[])[];
-  /** Of all gains: looked at for each route and sample. */
+  /** Sums of all gains: looked at for each route and sample. */
   readonly sums: number[];
 }
 
-/** What cumulative counters have gained lately, by name. Whoever is not counted for a window is forgotten. */
+/** Gains of cumulative counters lately, by name. A name that is not counted for a window is forgotten. */
 export class RecentCounts {
   private readonly series = new Map<string, Series>();
   private times: number[] = [];
@@ -53,13 +53,13 @@ export class RecentCounts {
     Object.assign(known, { last: cumulative, sample });
   }
 
-  /** What the counter at `index` has gained in each sample, the newest last; undefined when it was nothing. */
+  /** Gains of the counter at `index` in each sample, the newest last; undefined when it was nothing. */
   gains(name: string, index: number): number[] | undefined {
     const known = this.series.get(name);
     return known?.sums[index] ? known.gains.map((counts) => counts[index]!) : undefined;
   }
 
-  /** What it has gained in the whole window. */
+  /** Its gain in the whole window. */
   gained(name: string, index: number): number {
     const known = this.series.get(name);
     const isBeforeIn = this.sample - this.firstSample < WINDOW;

@@ -21,7 +21,7 @@ export interface BlockGroup {
   readonly times: { at: number; ms: number }[];
 }
 
-/** What records have told, in bounded memory. Hears each record where it is pushed: takes microseconds, never throws. */
+/** Keeps what records tell, in bounded memory. Hears each record where it is pushed: takes microseconds, never throws. */
 export class RecentRecords {
   /** By kind, the one that came last at the end. */
   private readonly groups = new Map<string, BlockGroup>();

@@ -7,7 +7,7 @@ const MAX_AGE_MS = 30_000;
 /** Making takes at most so small a part of the time. */
 const PAUSES_OF_COST = 40;
 
-/** What takes too long for a poll: made anew beside polls, when it is asked for and old. What fails leaves it as it was. */
+/** A value that takes too long for a poll: made anew beside polls, when it is asked for and old. A failure leaves it as it was. */
 export class Refreshed<T> {
   private oldAtMs = -Infinity;
   private making: Promise<void> | null = null;
@@ -37,7 +37,7 @@ export class Refreshed<T> {
     const { nowMs } = this.host;
     const startedMs = nowMs();
     try {
-      // Not in the turn of the poll.
+      // The poll's turn is over by then.
       await new Promise((resolve) => setImmediate(resolve));
       this.value = await this.make();
     } catch (error) {

@@ -6,7 +6,7 @@ import type { RouteDetail } from './view.js';
 const BOUNDS_MS = Array.from({ length: 41 }, (_, step) => 2 ** (step / 2 - 3));
 const MAX_UPSTREAMS = 20;
 
-/** What is told of a route that somebody has opened. */
+/** A route in depth, for who has opened it. */
 export function detailOf(
   { snapshot, row }: ShownRoute,
   histograms: Iterable<RouteHistogram>,

@@ -38,7 +38,7 @@ export function shownRoute(found: FoundRoute, recent: RecentCounts): ShownRoute 
   return { ...found, row: rowOf(snapshot, key, recent.gains(key, 0)) };
 }
 
-/** What the rows leave out. */
+/** Routes that the rows leave out. */
 export function otherRoutes(routes: readonly RouteSnapshot[], shown: readonly ShownRoute[]): OtherRoutes | null {
   const left = new Set(routes);
   for (const { snapshot } of shown) left.delete(snapshot);

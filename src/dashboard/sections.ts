@@ -6,7 +6,7 @@ const MAX_UPSTREAMS = 60;
 const MAX_COMPRESSED = 20;
 const MAX_CALLERS = 5;
 
-/** What is not in the situation. `users`: as they are shown. */
+/** Sections that the situation does not hold. `users`: as they are shown. */
 type Others = Pick<Sections, 'failedWork' | 'experiments' | 'past'> & { readonly users: UserUse[] };
 
 /** Sections of one pod have nothing to tell of all. */

@@ -4,7 +4,7 @@ import type { ExperimentRow } from './view.js';
 
 const MAX_ROWS = 30;
 
-/** What a store, which may be a disk, has refused for good. */
+/** Work that a store, which may be a disk, has refused for good. */
 export async function rejectedOf(source: RejectedList | null): Promise<Rejected[]> {
   const rejected = (await source?.rejected()) ?? [];
   return rejected

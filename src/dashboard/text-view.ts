@@ -22,7 +22,7 @@ const SHOWN_BLOCKS = 10;
 /** With a line that repeats them, and their stack. */
 const EXPLAINED_BLOCKS = 3;
 const MAX_CELL = 60;
-/** Of five minutes each. */
+/** Rows of five minutes each. */
 const PAST_ROWS = 12;
 
 /** The page for a terminal. What came from outside cannot command it. `past`: of `route`, or of all. */
@@ -38,7 +38,7 @@ export function textOf(data: DashboardData, past: Past, route: string | null): s
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-/** What one pod alone has to tell. */
+/** Sections of one pod alone. */
 function ofPod(data: DashboardData): string[] {
   const { sections } = data;
   return [

@@ -7,7 +7,7 @@ import type { EarlierCounts } from './earlier-counts.js';
 import { pushPoint } from './push-point.js';
 import type { TrafficPoint } from './view.js';
 
-/** Nobody looked: the line has a gap there. */
+/** A longer time without a look is a gap in the line. */
 const GAP_MS = 30_000;
 
 /** The application's traffic between samples, which are taken only while somebody looks. */

@@ -1,10 +1,10 @@
-// What the server tells the page: plain JSON. Durations are milliseconds, times epoch milliseconds.
+// The server's answers to the page: plain JSON. Durations are milliseconds, times epoch milliseconds.
 import type { PodMinute } from '../ports/history.js';
 import type { Rejected } from '../ports/rejected.js';
 import type { BlockCause, ResourceSample } from '../core/record.js';
 import type { CompressionStats, DeferStats, EventLoopSnapshot, UpstreamSnapshot, UserUse } from '../core/snapshot.js';
 
-/** Of each chart. Of the resources' interval, 10 s by default: twenty minutes. */
+/** Points of each chart. At the resources' interval, 10 s by default: twenty minutes. */
 export const MAX_POINTS = 120;
 /** Samples of a route's `recent`, and of what counts as lately: at two seconds each, 80 s. */
 export const WINDOW = 40;
@@ -50,7 +50,7 @@ export interface OtherRoutes {
 /** Blocks of one route, line and cause. */
 export interface BlockRow {
   id: number;
-  /** Of the last one, like all below the counts. */
+  /** The time of the last one; all below the counts is of it too. */
   at: number;
   count: number;
   totalMs: number;
@@ -145,7 +145,7 @@ export type ContainerPoint = [
   throttledRatio: number | null,
 ];
 
-/** Who answers. */
+/** The process that answers. */
 export interface ProcessInfo {
   pod: string;
   pid: number;
@@ -172,7 +172,7 @@ export interface RouteDetail {
   past: Past;
 }
 
-/** What is shown. */
+/** All pods, or one. */
 export type Scope = 'fleet' | 'pod';
 
 /** The answer of `data`. */
@@ -184,15 +184,15 @@ export interface DashboardData {
   isShared: boolean;
   /** Null for one pod. */
   pods: PodRow[] | null;
-  /** What making it has cost the application's event loop. */
+  /** The cost of making it for the application's event loop. */
   tookMs: number;
-  /** Of the page that belongs to this server. */
+  /** The script's name of this server's page. */
   assets: string;
   process: ProcessInfo;
   overMs: number[];
   routes: RouteRow[];
   other: OtherRoutes | null;
-  /** Those that the filter finds; null without one. */
+  /** Routes that the filter finds; null without one. */
   found: RouteRow[] | null;
   /** Null with `latency: false`. */
   totals: { count: number; errors: number; inFlight: number; routes: number } | null;

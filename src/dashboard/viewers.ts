@@ -3,7 +3,7 @@ const MAX_VIEWERS = 8;
 const GONE_AFTER_MS = 30_000;
 const MAX_NAME_LENGTH = 40;
 
-/** Who looks, by the name that each page gives itself. The page must not become the load. */
+/** Viewers, by the name that each page gives itself. The page must not become the load. */
 export class Viewers {
   private readonly seenAtMs = new Map<string, number>();
 

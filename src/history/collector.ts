@@ -15,7 +15,7 @@ export interface Counters {
   readonly scheduling: SchedulingPressure | null;
 }
 
-/** What one route had counted when it was last looked at. */
+/** A route's counts when it was last looked at. */
 class Seen {
   sums = new RouteSums();
   ended = 0;
@@ -24,7 +24,7 @@ class Seen {
 }
 const NOTHING = new RouteSums();
 
-/** What was counted in between two looks. A route's figures are of one moment; the next route is looked at when it is asked for. */
+/** Counts in between two looks. A route's figures are of one moment; the next route is looked at when it is asked for. */
 export interface Collected {
   readonly process: ProcessSums;
   /** By name; one that several routes share comes once for each of them. */

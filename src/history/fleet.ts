@@ -8,7 +8,7 @@ export interface FleetVerdicts {
   readonly verdicts: readonly Verdict[];
 }
 
-/** What the pods of one shared store tell each other. Each call may reject; the next minute asks again. */
+/** The talk among pods of one shared store. Each call may reject; the next minute asks again. */
 export interface Fleet {
   /** Whether this process leads: one does, by a lease that each minute renews. It judges for all, and tidies up. */
   lead(): Promise<boolean>;
@@ -22,6 +22,6 @@ export interface Fleet {
   pods(): Promise<readonly PodMinute[]>;
   /** Each pod's own part of the five minutes that begin at `at`, for a quarter of an hour: sums without distributions. */
   windows(at: number): Promise<readonly HistoryRow[]>;
-  /** What the leader does once a minute. */
+  /** The leader's work once a minute. */
   tidy(nowMs: number): Promise<void>;
 }

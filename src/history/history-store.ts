@@ -3,7 +3,7 @@ import type { Fleet } from './fleet.js';
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 
-/** What a store is told when it is opened. */
+/** A store's host, told when it is opened. */
 export interface HistoryStoreHost {
   /** For how long rows of a tier are kept, milliseconds. */
   keptMs(tier: Tier): number;
@@ -26,7 +26,7 @@ export interface OpenHistoryStore {
   close(): Promise<void>;
 }
 
-/** Where the history is kept beyond the process: `fileHistory()`, `redisHistory()`. */
+/** A place for the history beyond the process: `fileHistory()`, `redisHistory()`. */
 export interface HistoryStore {
   readonly name: string;
   /** Several processes write to it, and their counts are added: what is read is all of them. */

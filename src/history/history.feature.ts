@@ -21,7 +21,7 @@ const MIN_WAIT_MS = 50;
 
 type Options = NonNullable<Resolved<typeof historyOption>>;
 
-/** What was, kept once a minute from what other features count anyway. */
+/** Keeps once a minute what other features count anyway. */
 export class HistoryFeature implements Feature {
   readonly history: History;
   private readonly store: HistoryStore | null;

@@ -1,10 +1,10 @@
 import { feature, boolean, number, optional, value } from '../core/option.js';
 import type { HistoryStore } from './history-store.js';
 
-/** What was, and whether it got slower. */
+/** Past metrics, and whether they got worse. */
 export interface HistoryOptions {
   /**
-   * Where it is kept beyond the process: `fileHistory()`, or `redisHistory()` for all pods together.
+   * The store beyond the process: `fileHistory()`, or `redisHistory()` for all pods together.
    * @default none: minutes for 6 hours and five minutes for 48 hours, in memory
    */
   store?: HistoryStore;

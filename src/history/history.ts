@@ -30,7 +30,7 @@ import { StoreKeeper } from './store-keeper.js';
 import { inTurns, Turns, type Steps } from '../core/turns.js';
 import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
-/** What a history is made of. */
+/** A history's parts. */
 export interface HistoryParts {
   readonly own: Identity;
   readonly store: HistoryStore | null;
@@ -67,14 +67,14 @@ export class History implements HistoryReader, HistorySource {
     this.collectedMs = parts.now();
   }
 
-  /** What was counted before belongs to nobody's minute. */
+  /** Begins anew: earlier counts belong to nobody's minute. */
   begin(): void {
     Array.from(this.collector.collect().routes);
     this.collectedMs = this.parts.now();
     void this.judge?.recall(this, this.parts.now());
   }
 
-  /** What pods of a shared store tell each other; null without one, and while it is away. */
+  /** Asks the fleet of a shared store; null without one, and while it is away. */
   async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
     return this.shared ? this.store!.fleet(ask) : null;
   }
@@ -220,14 +220,14 @@ export class History implements HistoryReader, HistorySource {
     });
   }
 
-  /** What takes long is spread over turns of the event loop: others see its result as a whole, after it. */
+  /** Long work is spread over turns of the event loop: others see its result as a whole, after it. */
   private alone<T>(work: () => Promise<T>): Promise<T> {
     const done = this.busy.then(work);
     this.busy = done.catch(() => {});
     return done;
   }
 
-  /** What was counted until now, in memory. */
+  /** Takes what was counted until now into memory. */
   private collect(): Promise<void> {
     return this.alone(() => inTurns(this.take(this.parts.now())));
   }

@@ -19,6 +19,6 @@ export interface HistorySource {
   read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore?: boolean): Promise<boolean>;
   /** Several pods share the store: what is read is all of them. */
   readonly shared?: boolean;
-  /** What they tell each other; null while the store is away. */
+  /** Asks the fleet; null while the store is away. */
   fleet?<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null>;
 }

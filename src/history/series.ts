@@ -45,7 +45,7 @@ export function pointOf(at: number, window: RouteWindow): HistoryPoint {
   return { at, ...figures, upstreamMs: figures.upstreamMs ?? 0 };
 }
 
-/** What is told of requests, wherever it is; the mean of upstreams is null where nothing tells. */
+/** Figures of requests, wherever they are told; the mean of upstreams is null where nothing tells. */
 export function figuresOf(window: RouteWindow) {
   const { count, errors, aborted, histogram, blockedMs, timed, upstreamMs } = window;
   return {
@@ -59,7 +59,7 @@ export function figuresOf(window: RouteWindow) {
   };
 }
 
-/** The same with the parts of a mean request. */
+/** Figures with the parts of a mean request. */
 export function rangeFigures(window: RouteWindow): RangeFigures {
   const { timed, busyMs, ownOf, ownMs } = window;
   return {

@@ -10,7 +10,7 @@ import type { Tier } from './rows/tiers.js';
 /** Rows that wait for a store that fails: three an hour and twelve times as many of the finer tiers, for about a day. */
 const MAX_WAITING = 2_000;
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-/** Who reads is answered from memory when the store takes longer. */
+/** A reader is answered from memory when the store takes longer. */
 const READ_DEADLINE_MS = 5_000;
 
 /**
@@ -40,12 +40,12 @@ export class StoreKeeper {
   /** Writes parts for a shared store; true when nothing waits any more. */
   async flush(parts: readonly HistoryRow[]): Promise<boolean> {
     await this.write(parts, []);
-    // What came while another write was under way has waited.
+    // Rows that came while another write was under way have waited.
     if (this.waiting.length > 0) await this.write([], []);
     return this.waiting.length === 0;
   }
 
-  /** What pods tell each other; null where the store is away, which is reported. */
+  /** Asks the fleet; null where the store is away, which is reported. */
   async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
     let answer: { readonly value: T } | null = null;
     try {

@@ -1,10 +1,9 @@
 import { Logger } from '@nestjs/common';
-import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/redis.mjs';
 import { adapterOf } from '../fixtures/app.js';
-import { launchBrowser, openPage, type OpenedPage } from '../fixtures/browser.js';
+import { findingsOn, launchBrowser, openPage, type OpenedPage } from '../fixtures/browser.js';
 import { openShop, type BusyShop } from '../fixtures/busy-shop.js';
 import { tokenIn } from '../fixtures/dashboard.js';
 import { Lines } from '../fixtures/lines.js';
@@ -31,24 +30,6 @@ const LOOKS = [
   ['360 px, light', 360, false],
 ] as const;
 const HOSTILE = '<img src=x onerror=alert(1)>';
-
-/** Serious findings of axe, as `rule: element`. */
-async function findingsOn(page: Page): Promise<string[]> {
-  // As the browser's own tools do, outside of what the page's policy allows.
-  await page.evaluate(axe.source);
-  const violations = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
-    interface Violation {
-      id: string;
-      impact: string;
-      nodes: { html: string }[];
-    }
-    return (await axe.run()).violations;
-  });
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
-}
 
 const textOf = (page: Page, selector: string): Promise<string> => page.locator(selector).innerText();
 

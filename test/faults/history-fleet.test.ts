@@ -93,7 +93,7 @@ describe('a fleet on one Redis', { timeout: 1_800_000 }, () => {
       // A tenth of them ends, and begins anew.
       const ending = pods.filter((_, index) => index % 10 === minute % 10);
       await inGroups(ending, (pod) => pod.close());
-      pods = await Promise.all(pods.map((pod) => (ending.includes(pod) ? store.open(host) : pod)));
+      pods = await Promise.all(pods.map(async (pod) => (ending.includes(pod) ? store.open(host) : pod)));
     }
     const commands = (await commandsOf(admin)) - before;
     const count = async (): Promise<number> => {

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { grouped, spanOf } from '../format.js';
+import { counted, grouped, spanOf } from '../format.js';
 import { Blocks } from './blocks.js';
 import { Compression } from './compression.js';
 import { Container } from './container.js';
@@ -60,7 +60,7 @@ export function App() {
 const OTHERS =
   'Blocks, container, deferred work, upstreams, users, compression and experiments are of one pod: choose “This pod”.';
 
-/** What one pod alone has to tell. */
+/** Sections of one pod alone. */
 const OfPod = ({ state }: { state: State }) => (
   <>
     <Blocks state={state} />
@@ -118,7 +118,7 @@ const Scopes = ({ shown, onScope }: { shown: Scope; onScope: (scope: Scope) => v
 const whoOf = (state: State): Figure[] => (state.scope === 'fleet' ? whoOfFleet(state) : whoOfPod(state));
 
 const whoOfFleet = ({ pods, process: { pod } }: State): Figure[] => [
-  ['pods', grouped(pods?.length ?? 0)],
+  ['showing', counted(pods?.length ?? 0, 'pod')],
   ['told by', pod, 'rank2'],
 ];
 

@@ -12,7 +12,7 @@ const CAUSES: Readonly<Record<BlockRow['cause'], string>> = {
   unknown: 'cause unknown',
 };
 
-/** Where no request can be the cause. */
+/** Causes that are no request. */
 const NOBODYS: Partial<typeof CAUSES> = {
   'not-scheduled': 'The operating system kept the process waiting',
   'pile-up': 'Many short pieces of work, one after the other',

@@ -22,12 +22,12 @@ interface ChartProps {
   readonly points: readonly Point[];
   readonly lines: readonly Line[];
   readonly format: (value: number | null) => string;
-  /** Of the vertical axis, at the least. */
+  /** The vertical axis reaches so far at least. */
   readonly atLeast: number;
   readonly note?: string | undefined;
   /** Charts of one group point at the same time. */
   readonly group: string;
-  /** Where something changed: upright lines. */
+  /** Times when something changed: upright lines. */
   readonly marks?: readonly number[] | undefined;
 }
 

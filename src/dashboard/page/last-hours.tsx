@@ -3,7 +3,7 @@ import type { Past, PastRow, TrafficPoint } from '../view.js';
 import { Chart, type Line } from './chart.js';
 import { timeOf } from './time.js';
 
-/** What a history tells, of the whole or of a route; without one there is nothing. */
+/** A history's charts, of the whole or of a route; without one there is nothing. */
 export function LastHours({ past: { rows, releases }, group }: { past: Past; group: string }) {
   if (rows.length < 2) return null;
   return (

@@ -6,7 +6,7 @@ import type { DashboardData as State } from '../view.js';
 
 const NOTHING_MEASURED = 'Nothing is known to be wrong. Requests are not measured (`latency: false`).';
 
-/** What is wrong, and how it goes. */
+/** Problems, and how it goes. */
 export function Now({ state }: { state: State }) {
   const { now } = state.sections;
   return (

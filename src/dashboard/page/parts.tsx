@@ -6,7 +6,7 @@ import type { RouteRow } from '../view.js';
 interface SectionProps {
   readonly id: string;
   readonly title: string;
-  /** What the section tells, in a few words. */
+  /** The section in a few words. */
   readonly about?: string | undefined;
   readonly aside?: ComponentChildren;
   /** Why there is nothing, and what to do; then the content is not shown. */

@@ -9,7 +9,7 @@ const PAUSES_OF_COST = 40;
 const IDLE_AFTER_MS = 15 * 60_000;
 const TIMEOUT_MS = 10_000;
 
-/** Of somebody who is here. */
+/** Events of somebody who is here. */
 const SIGNS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'touchstart'];
 
 /** How it stands between page and server. */
@@ -22,11 +22,11 @@ export interface Question {
   readonly routeId: string | null;
 }
 
-/** What the page knows, and how it came by it. */
+/** The page's knowledge, and how it came by it. */
 export interface Told {
   readonly state: DashboardData | null;
   readonly link: Link;
-  /** Of now; grows when the page is hidden, and while the server does not answer. */
+  /** The present pause; grows when the page is hidden, and while the server does not answer. */
   readonly everyMs: number;
 }
 
@@ -45,7 +45,7 @@ export function usePolling(question: Question): Polled {
   const [poller] = useState(() => new Poller(question, told, tell));
   poller.question = question;
   useEffect(() => poller.start(), []);
-  // What is asked for now should not wait for the next turn.
+  // A new question should not wait for the next turn.
   useEffect(() => poller.soon(), [question.scope, question.filter, question.routeId]);
   return { ...told, pause: poller.pause, resume: poller.resume };
 }
@@ -53,7 +53,7 @@ export function usePolling(question: Question): Polled {
 class Poller {
   private timer = 0;
   private failures = 0;
-  /** Of the last two answers: one alone may have been the machine's. */
+  /** The cost of the last two answers: one alone may have been the machine's. */
   private tookMs: readonly [number, number] = [0, 0];
   private seenAt = Date.now();
   private busy = false;

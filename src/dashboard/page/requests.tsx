@@ -166,7 +166,7 @@ const columnsOf = (overMs: readonly number[]): SortColumn[] => [
   { name: 'Lately', isText: true, rank: 3, of: ({ recent = [] }) => recent.reduce((sum, count) => sum + count, 0) },
 ];
 
-/** What the server has found is of all routes; until it has answered, what is here. */
+/** The server finds among all routes; until it has answered, the page among its own. */
 function matching({ routes, found }: State, filter: string): readonly RouteRow[] {
   if (filter === '') return routes;
   const wanted = filter.toLowerCase();

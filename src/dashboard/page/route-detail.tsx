@@ -10,7 +10,7 @@ const UPSTREAM: readonly Column[] = [
 ];
 const USERS: readonly Column[] = [{ name: 'User', isText: true }, { name: 'Requests' }, { name: 'Total time' }];
 
-/** What `ms` of a row holds. */
+/** Names of a row's `ms`. */
 const MS = ['mean', 'p50', 'p95', 'p99', 'longest'];
 
 /** One route in depth. */

@@ -8,7 +8,7 @@ process.once('SIGTERM', () => stopped.abort());
 const { stdout, stderr, env } = process;
 for (const stream of [stdout, stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    // Who reads has seen enough, as `head` has.
+    // The reader has seen enough, as `head` has.
     if (error.code !== 'EPIPE') throw error;
     stopped.abort();
   });

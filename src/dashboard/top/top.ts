@@ -20,7 +20,7 @@ const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const HOME = '\u001b[H\u001b[J';
 
-/** What a process has. */
+/** A process's terminal. */
 export interface Terminal {
   write(text: string): void;
   complain(text: string): void;

@@ -27,7 +27,7 @@ function meansOf(sums: RouteSums) {
 }
 
 /**
- * What the change of the mean duration is made of. What went the other way is left out, and the shares of the rest add up to 1.
+ * Parts of the change of the mean duration. Those that went the other way are left out, and the shares of the rest add up to 1.
  * A route that is on one side only changes the mix. `loop`: what kept the event loop.
  */
 export function becauseOf(
@@ -59,7 +59,7 @@ function addRoute(parts: Parts, route: string, weight: number, was: RouteSums, i
   const [old, now] = [meansOf(was), meansOf(is)];
   const busy = now.busy - old.busy;
   const upstream = now.upstream - old.upstream;
-  // Where nobody knows whose work it is, the blocks that are proven.
+  // Proven blocks, as long as nobody knows whose work it is.
   const own =
     old.own === null || now.own === null ? Math.max(0, Math.min(busy, now.blocked - old.blocked)) : now.own - old.own;
   parts.add('own', route, weight * own);
@@ -99,7 +99,7 @@ class Parts {
     const shown = sorted.slice(0, MAX_REASONS);
     const rest = 1 - shown.reduce((sum, { share }) => sum + share, 0);
     if (sorted.length > MAX_REASONS) return [...shown, { part: 'unexplained', name: 'smaller parts', share: rest }];
-    // Of rounding.
+    // The rest is of rounding.
     shown[0]!.share += rest;
     return shown;
   }
@@ -114,7 +114,7 @@ const MORE_REQUESTS = 1.5;
 /** Less of a second than this is nothing new. */
 const LOOP_RISE = 0.02;
 
-/** What kept the event loop, in words. */
+/** The cause that kept the event loop, in words. */
 export function loopCause(before: SiteSums, after: SiteSums): string {
   const rateOf = ({ process }: SiteSums, ms: number): number =>
     process.observedMs === 0 ? 0 : ms / process.observedMs;

@@ -11,7 +11,7 @@ export interface ComparedRanges {
   readonly releases: { readonly before: string; readonly after: string } | null;
   /** Both releases served at the same time. */
   readonly atOnce: boolean;
-  /** Of the range before, what its release has not served. */
+  /** Time of the range before that its release has not served. */
   readonly awayMs: number;
   readonly caveats: readonly string[];
 }
@@ -57,7 +57,7 @@ async function releaseRanges(source: HistorySource, release: string, nowMs: numb
     .flatMap(([old, times]) => times.map((was) => ({ old, times, was })))
     .toSorted((a, b) => Math.min(b.was.to, now.from) - Math.min(a.was.to, now.from) || b.was.from - a.was.from);
   const earlier = others.find(({ was }) => was.from <= now.from);
-  // Where none came earlier, a canary beside it: also then the newer one stands against the older.
+  // A canary beside it, as none came earlier: also then the newer one stands against the older.
   const previous = earlier ?? others.find(({ was }) => hoursAtOnce(now, was) !== null);
   const after = { from: now.from, to: Math.max(nowMs, now.from + 1) };
   if (previous === undefined) return withNothing(after, `No release before ${release} is known.`);

@@ -70,7 +70,7 @@ class HistoryFiles implements OpenHistoryStore {
   private locking: Promise<void> | null = null;
   /** After the last append of this process. */
   private readonly lengths = new Map<string, number>();
-  /** What a write that failed has appended: its rows come again. */
+  /** Rows that a failed write has appended: its rows come again. */
   private readonly appended = new Map<string, Uint8Array>();
   private sweptMs = -Infinity;
 
@@ -152,7 +152,7 @@ class HistoryFiles implements OpenHistoryStore {
     this.appended.set(key, row.data);
   }
 
-  /** What a process has left running that was killed: its buckets have ended. */
+  /** Takes over what a killed process has left running: its buckets have ended. */
   private async adopt(): Promise<void> {
     const path = join(this.folder, RUNNING);
     for (const row of rowsOf(await bytesOf(path))) {

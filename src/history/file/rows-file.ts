@@ -70,7 +70,7 @@ export async function appendRow(path: string, row: HistoryRow, knownLength: numb
     try {
       await file.appendFile(frame);
     } catch (error) {
-      // Where even that fails, the next append cuts it off.
+      // The next append cuts it off where even that fails.
       await file.truncate(length).catch(() => {});
       throw error;
     }

@@ -7,7 +7,7 @@ import { EncodedWindow, encodeWindow } from './window-codec.js';
 import { bucketOf, MINUTE_MS, TIERS, type Tier, type TierRule } from './tiers.js';
 import { SiteWindow, type RouteWindow } from './window.js';
 
-/** Of a minute's durations: what lies above it counts as it in `typicalMs`. */
+/** A quantile of a minute's durations: what lies above it counts as it in `typicalMs`. */
 const CAP = 0.98;
 /** Corrections of the clock up to this size happen every day: they are waited out. */
 const WAITED_MS = 2 * MINUTE_MS;
@@ -34,7 +34,7 @@ function runningAt({ finished, running }: TierBuckets, at: number): SiteWindow {
   });
 }
 
-/** What this process has seen, in the three tiers, bounded in time and bytes. What takes steps must be done one after the other. */
+/** This process's buckets in the three tiers, bounded in time and bytes. Methods in steps must run one after the other. */
 export class MemoryTiers {
   private readonly tiers = new Map<Tier, TierBuckets>(
     TIERS.map((rule) => [rule.tier, { ...rule, finished: new Map(), running: new Map() }]),
@@ -69,7 +69,7 @@ export class MemoryTiers {
     }
   }
 
-  /** What was counted since it was last asked, by minute. */
+  /** Counts since it was last asked, by minute. */
   *takeFresh(): Steps<Bucket[]> {
     const fresh = [...(this.fresh ?? [])];
     this.fresh?.clear();

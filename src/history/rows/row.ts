@@ -14,7 +14,7 @@ export interface HistoryRow {
   readonly pod: string;
   /** One run of one process: no two have the same. */
   readonly instance: string;
-  /** What was deployed; `''` where nothing tells. */
+  /** The release that was deployed; `''` where nothing tells. */
   readonly release: string;
   /** Written by `encodeWindow()`. */
   readonly data: Uint8Array;

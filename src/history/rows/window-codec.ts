@@ -2,7 +2,7 @@ import { ByteReader, ByteWriter } from './bytes.js';
 import type { Steps } from '../../core/turns.js';
 import { COUNTS, isCounted, ProcessSums, RouteSums, RouteWindow, SiteWindow, TIMES } from './window.js';
 
-/** What `''` names among the routes of a row: all of them together, so that a chart of the whole reads one. */
+/** `''` names all routes of a row together, so that a chart of the whole reads one. */
 const WHOLE = '';
 /** More routes of one bucket than so many: the least asked for are one. */
 const MAX_ROUTES = 300;
@@ -130,7 +130,7 @@ export class EncodedWindow {
     return bytes === undefined ? null : decodeRoute(bytes);
   }
 
-  /** The same without the distribution, for less. */
+  /** A route's sums without the distribution, for less. */
   sums(route: string | null): RouteSums | null {
     const bytes = this.bytesOf(route);
     return bytes === undefined ? null : readSums(new ByteReader(bytes), new RouteSums());

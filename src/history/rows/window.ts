@@ -7,7 +7,7 @@ export interface TargetSums {
   wallMs: number;
 }
 
-/** What a route's requests add up to, in the order in which it is written. */
+/** Sums of a route's requests, in the order in which it is written. */
 export const COUNTS = ['completed', 'aborted', 'errors', 'timed', 'ownOf'] as const;
 export const TIMES = ['sumMs', 'typicalMs', 'blockedMs', 'upstreamMs', 'busyMs', 'upstreamBusyMs', 'ownMs'] as const;
 const SUMS = [...COUNTS, ...TIMES];
@@ -17,20 +17,20 @@ export class RouteSums {
   /** Completed requests, and the sum of their durations. */
   completed = 0;
   sumMs = 0;
-  /** The same sum, with durations above the 98th percentile of a minute counted as it: one that is far out changes little. */
+  /** `sumMs` with durations above the 98th percentile of a minute counted as it: one that is far out changes little. */
   typicalMs = 0;
   aborted = 0;
   errors = 0;
   blockedMs = 0;
   /** How many took longer than so many milliseconds. */
   readonly over = new Map<number, number>();
-  /** Of `timed` completed requests it is known where their time went. */
+  /** So many completed requests of which it is known where their time went. */
   timed = 0;
   upstreamMs = 0;
   /** The event loop was busy, with whatever; of that, while a call was under way. */
   busyMs = 0;
   upstreamBusyMs = 0;
-  /** Of `ownOf` of them their own CPU time is known. */
+  /** So many of which their own CPU time is known. */
   ownOf = 0;
   ownMs = 0;
   readonly targets = new Map<string, TargetSums>();
@@ -54,7 +54,7 @@ export class RouteSums {
   }
 }
 
-/** The same with the distribution of durations. */
+/** Sums with the distribution of durations. */
 export class RouteWindow extends RouteSums {
   readonly histogram = new Histogram();
 
@@ -64,7 +64,7 @@ export class RouteWindow extends RouteSums {
   }
 }
 
-/** What is known of the process in a stretch of time. */
+/** Sums of the process in a stretch of time. */
 export class ProcessSums {
   /** So much of it was observed, milliseconds. */
   observedMs = 0;
@@ -83,7 +83,7 @@ export class ProcessSums {
   }
 }
 
-/** Of all routes together: a GraphQL resolver's HTTP request is counted already. */
+/** Whether a route counts in all routes together: a GraphQL resolver's HTTP request is counted already. */
 export const isCounted = (route: string): boolean => !route.startsWith('GRAPHQL ');
 
 /** All routes of one process in a stretch of time. */

@@ -8,7 +8,7 @@ import type { WeekProfile } from './week-profile.js';
 
 /** Units before, at least: an hour of a busy route. */
 const MIN_PAST = 12;
-/** What is usual changes slowly: it is worked out anew so often. */
+/** The usual changes slowly: it is worked out anew so often. */
 const REFRESH_MS = 30 * 60_000;
 /** Fewer weeks cannot outvote one with a change or an incident: the day must say the same. */
 const SURE_WEEKS = 3;
@@ -17,10 +17,10 @@ const LIKELY = 2;
 /** Share of verdicts of chance among all (Benjamini and Hochberg, 1995). */
 const FALSE_DISCOVERIES = 0.01;
 const ALPHA = 0.05;
-/** Of a normal distribution, the median of absolute deviations times this is its standard deviation. */
+/** Times the median of absolute deviations, it is a normal distribution's standard deviation. */
 const MAD_TO_SD = 1.4826;
 
-/** What is usual for one route and metric, as a level at a time. */
+/** The usual of one route and metric, as a level at a time. */
 export interface Usual {
   readonly levelAt: (at: number) => number;
   readonly against: 'week' | 'day';
@@ -33,7 +33,7 @@ export interface Assessment {
   readonly usual: Usual;
   readonly before: number;
   readonly now: number;
-  /** Of each recent unit; `now` is their mean. */
+  /** Levels of each recent unit; `now` is their mean. */
   readonly nows: readonly number[];
   readonly error: number;
   readonly degrees: number;
@@ -106,7 +106,7 @@ function spreadOf(residuals: readonly number[], center: number): number {
   return Math.max(robust, Math.min(Math.sqrt(variance), 2 * robust));
 }
 
-/** Those that are no chance, at a share of false ones of 1 %. */
+/** Assessments that are no chance, at a share of false ones of 1 %. */
 export function significant(assessments: readonly Assessment[]): Assessment[] {
   const sorted = assessments.toSorted((a, b) => a.pValue - b.pValue);
   const last = sorted.findLastIndex(({ pValue }, index) => pValue <= ((index + 1) / sorted.length) * FALSE_DISCOVERIES);
@@ -128,7 +128,7 @@ export function changeOf(moved: readonly Assessment[]): { change: number; ci: re
   };
 }
 
-/** Of latency what the added time is; of the others, which routes. */
+/** Parts of the added time for latency; routes for the other metrics. */
 export function reasonsOf(moved: readonly Assessment[], before: SiteSums, after: SiteSums): Verdict['because'] {
   const { metric } = moved[0]!.rule;
   const routes = moved.map(({ route }) => route);

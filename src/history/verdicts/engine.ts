@@ -25,9 +25,9 @@ const MAX_KEPT = 100;
 const JOINS_MS = HOUR_MS;
 /** Less of the change is left than this, for {@link RECENT} units: it is over. */
 const OVER = 0.5;
-/** What lasts so long is the usual. */
+/** A change that lasts so long is the usual. */
 const USUAL_MS: Record<Verdict['kind'], number> = { worse: 7 * DAY_MS, better: DAY_MS };
-/** What gets better by itself is told of these only. */
+/** Metrics of which it is told that they get better. */
 const BETTER: ReadonlySet<string> = new Set(['latency', 'errors']);
 
 interface Active {
@@ -221,7 +221,7 @@ export class VerdictEngine {
       for (const route of one.moved.keys()) {
         const track = this.trackOf(route);
         if (ending === 'usual') track.relearn();
-        // What was judged may not be judged again.
+        // Units that were judged may not be judged again.
         if (ending !== 'turned') track.recent.length = 0;
       }
       over.push(one.verdict);
@@ -256,7 +256,7 @@ export class VerdictEngine {
     return [...one.moved.keys()].some((route) => this.trackOf(route).isCurrent(at, DAY_MS)) ? null : 'unused';
   }
 
-  /** Of the routes that have a new unit; null when none has. */
+  /** The share that is left, by routes that have a new unit; null when none has. */
   private leftOf({ moved }: Active, fresh: ReadonlySet<string>): number | null {
     let [sum, weight] = [0, 0];
     for (const [route, assessment] of moved) {

@@ -7,7 +7,7 @@ import { OTHER_ROUTES, type EncodedWindow } from '../rows/window-codec.js';
 export class PodWindow {
   readonly process = new ProcessSums();
   readonly routes = new Map<string, RouteSums>();
-  /** Of the process that was observed longest, milliseconds. */
+  /** The longest that one of its processes was observed, milliseconds. */
   longestMs = 0;
 }
 
@@ -15,7 +15,7 @@ export class PodWindow {
 export class JudgedWindow {
   readonly process = new ProcessSums();
   readonly routes = new Map<string, RouteSums>();
-  /** The same by host; with one host there is nothing to compare. */
+  /** Sums by host; with one host there is nothing to compare. */
   readonly pods = new Map<string, PodWindow>();
   readonly releases = new Set<string>();
 
@@ -30,7 +30,7 @@ export class JudgedWindow {
     if (pod !== '') this.addPod(bucket);
   }
 
-  /** What a pod has in the sums. */
+  /** Adds a pod's own part of the sums. */
   addPod({ pod, window }: Pick<ReadBucket, 'pod' | 'window'>): void {
     const ofPod = entryOf(this.pods, pod, () => new PodWindow());
     ofPod.process.add(window.process);
@@ -39,7 +39,7 @@ export class JudgedWindow {
   }
 }
 
-/** What can be judged: the small ones together are others in every bucket. */
+/** Routes that can be judged: the small ones together are others in every bucket. */
 export function* judgedRoutes(window: EncodedWindow): Generator<[route: string, sums: RouteSums]> {
   for (const name of window.routeNames) if (name !== OTHER_ROUTES) yield [name, window.sums(name)!];
 }

@@ -8,7 +8,7 @@ export const MIN_REQUESTS = 50;
 export interface Unit {
   readonly at: number;
   readonly sums: RouteSums;
-  /** Of all processes, milliseconds. */
+  /** Time of all processes, milliseconds. */
   observedMs: number;
 }
 
@@ -43,7 +43,7 @@ const latency: MetricRule = {
 /** Shares matter from two in a hundred, when they double or halve. */
 const shareMatters = (before: number, now: number): boolean =>
   Math.abs(now - before) >= MIN_SHARE && (now >= 2 * before || before >= 2 * now);
-/** Of a share of so many requests, by chance alone. */
+/** The spread of a share of so many requests, by chance alone. */
 const binomial = (share: number, count: number): number => {
   const p = Math.min(0.5, Math.max(share, 1 / count));
   return Math.sqrt((p * (1 - p)) / count);

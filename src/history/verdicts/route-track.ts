@@ -44,10 +44,10 @@ class HourSums<T extends { add(other: T): void }> {
   }
 }
 
-/** What is remembered of the process. */
+/** The process as it is remembered. */
 export class ProcessTrack {
   readonly before = new HourSums(ProcessSums);
-  /** Of the last {@link RECENT} windows. */
+  /** Sums of the last {@link RECENT} windows. */
   readonly recent: { readonly at: number; readonly sums: ProcessSums }[] = [];
 
   take(at: number, sums: ProcessSums, isCalm: boolean): void {
@@ -64,7 +64,7 @@ export class ProcessTrack {
   }
 }
 
-/** What is remembered of one route: units of the last 24 hours, and the last ones apart. */
+/** One route as it is remembered: units of the last 24 hours, and the last ones apart. */
 export class RouteTrack {
   past: PastUnit[] = [];
   before = new HourSums(RouteSums);
@@ -91,7 +91,7 @@ export class RouteTrack {
     return true;
   }
 
-  /** Of as much time as {@link ProcessTrack.now}: units of a quiet route take longer than those of a busy one. */
+  /** Sums of as much time as {@link ProcessTrack.now}: units of a quiet route take longer than those of a busy one. */
   now(): RouteSums {
     const now = new RouteSums();
     for (const { sums } of this.recent) now.add(sums, (RECENT * WINDOW_MS) / (this.endedAt - this.recent[0]!.at));
@@ -103,7 +103,7 @@ export class RouteTrack {
     return at - this.endedAt < withinMs;
   }
 
-  /** What is wrong now is the usual from here on. */
+  /** Takes what is wrong now for the usual from here on. */
   relearn(): void {
     this.past = [];
     this.usual.length = 0;

@@ -6,7 +6,7 @@ import { RouteSums } from '../rows/window.js';
 import type { Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 
-/** Whom a change concerns, and who that is: the pod, the user, the upstream. */
+/** The part that a change concerns, by name: the pod, the user, the upstream. */
 export interface Scope {
   readonly scope: Verdict['scope'];
   readonly name: string | null;
@@ -16,7 +16,7 @@ export interface Scope {
 
 export interface ScopeQuestion {
   readonly moved: readonly Assessment[];
-  /** Of every route that can be judged. */
+  /** Assessments of every route that can be judged. */
   readonly all: readonly Assessment[];
   readonly before: SiteSums;
   readonly after: SiteSums;
@@ -116,7 +116,7 @@ function userOf({ moved, before, usersOf }: ScopeQuestion): Scope | null {
 /** One upstream is most of it, and its calls take longer; more calls than before are the route's doing. */
 function upstreamOf({ because: [main], before, after }: ScopeQuestion): Scope | null {
   if (main?.part !== 'upstream' || main.share < MAIN_PART) return null;
-  // What the calls of now would have taken before, route by route: who calls it more often is no slower upstream.
+  // Calls of now at what they took before, route by route: who calls it more often is no slower upstream.
   let [wallMs, usualMs] = [0, 0];
   for (const [route, { targets }] of after.routes) {
     const now = targets.get(main.name);

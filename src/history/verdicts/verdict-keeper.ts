@@ -35,9 +35,9 @@ export class VerdictKeeper {
   private begunAt = 0;
   /** Whether the engine knows what the store remembers. */
   private isRecalled = false;
-  /** What was told before that: it is judged again then. */
+  /** Verdicts that were told before that: they are judged again then. */
   private readonly told = new Set<string>();
-  /** What the leader of a fleet has told; null where this process judges. */
+  /** Verdicts that the leader of a fleet has told; null where this process judges. */
   private followed: readonly Verdict[] | null = null;
   /** Judged, and not kept by the fleet yet. */
   private untold: Verdict[] = [];
@@ -52,9 +52,9 @@ export class VerdictKeeper {
     return this.followed ?? this.engine.verdicts;
   }
 
-  /** What the store remembers. While it is away, each window that is judged tries again. */
+  /** Learns what the store remembers. While it is away, each window that is judged tries again. */
   recall(source: HistorySource, nowMs: number): Promise<void> {
-    // What nobody has judged yet is judged here as well: those who wrote it may have ended.
+    // Windows that nobody has judged yet are judged here: those who wrote them may have ended.
     this.begunAt = bucketOf(nowMs - (source.shared === true ? JUDGED_MS : 0), WINDOW_MS);
     if (source.shared === true) return this.judge(source, nowMs);
     return this.inTurn(() => this.recallUntil(source, this.begunAt));
@@ -90,7 +90,7 @@ export class VerdictKeeper {
     this.untold = [];
   }
 
-  /** What the leader before has judged is recalled in silence; what it has not, is told. */
+  /** Recalls in silence what the leader before has judged; what it has not, is told. */
   private async takeOver(source: HistorySource, nowMs: number, kept: FleetVerdicts | null): Promise<void> {
     const latest = bucketOf(nowMs - JUDGED_MS, WINDOW_MS);
     this.begunAt = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.begunAt));

@@ -70,7 +70,7 @@ export class RedisBuckets {
   async pack(nowMs: number): Promise<void> {
     for (const { tier, stepMs, keepMs } of TIERS) {
       const until = bucketOf(nowMs - COMPLETE_MS, stepMs);
-      // What a leader before has left: as far back as it may have been away.
+      // A leader before may have left some: as far back as it may have been away.
       const from = this.packedUntil.get(tier) ?? until - Math.min(keepMs, 12 * stepMs);
       for (let at = until - stepMs; at >= from; at -= stepMs) await this.packOne(tier, at);
       this.packedUntil.set(tier, Math.max(from, until));

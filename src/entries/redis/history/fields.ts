@@ -37,14 +37,14 @@ export function idOf(name: string): string {
   return id;
 }
 
-/** The same names come every minute. */
+/** Names come again every minute. */
 const ids = new Map<string, string>();
 
 /** The id of a release that stands apart. */
 export const apartOf = (release: Release): string => (release === '' ? '' : idOf(release));
 export const packedField = (apart: string): string => `${apart}::+`;
 
-/** What a row adds. `release`: as it is known; `apart`: its id where its counts stand apart. */
+/** Fields that a row adds. `release`: as it is known; `apart`: its id where its counts stand apart. */
 export function fieldsOf({ data, release }: Pick<HistoryRow, 'data' | 'release'>, apart: string): Fields {
   const fields: Fields = { names: new Map(), greatest: new Map(), added: new Map() };
   const window = new EncodedWindow(data);
@@ -88,7 +88,7 @@ export function fieldsOf({ data, release }: Pick<HistoryRow, 'data' | 'release'>
 const LONGEST_MS = 3_600_000;
 const letterAt = (index: number): string => String.fromCharCode(97 + index);
 
-/** What a bucket's hash holds, one row for each release that stands apart. */
+/** Rows of a bucket's hash, one for each release that stands apart. */
 export interface ReadBucketRow {
   readonly apart: string;
   readonly release: Release;
@@ -180,7 +180,7 @@ function setOver({ over }: RouteSums, ms: number, count: number): void {
   if (ms > 0 && Number.isFinite(ms)) over.set(ms, count);
 }
 
-/** What stands with the older releases is the only one's that served and does not stand apart. */
+/** Counts of the older releases belong to the only one that served and does not stand apart. */
 function releaseOf(
   apart: string,
   sites: ReadonlyMap<string, unknown>,

@@ -17,7 +17,7 @@ const WINDOWS_MS = 15 * MINUTE_MS;
 const MAX_PODS = 5_000;
 const MAX_TEXT = 20_000;
 
-/** What pods tell each other in Redis: all of it in one slot. */
+/** The pods' talk in Redis: all of it in one slot. */
 export class RedisFleet implements Fleet {
   constructor(
     private readonly client: Redis,
@@ -104,7 +104,7 @@ function parsed(text: string): object | null {
     const given: unknown = JSON.parse(text);
     return typeof given === 'object' ? given : null;
   } catch {
-    // Nobody of ours has written it.
+    // Somebody else has written it.
     return null;
   }
 }

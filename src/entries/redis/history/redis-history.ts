@@ -65,7 +65,7 @@ async function connected(connection: Connection, signal: AbortSignal): Promise<R
   const client = isCluster(connection)
     ? (connection.duplicate([], clusterOptions(connection)) as unknown as Redis)
     : await clientOf(connection, OVERRIDES, NEEDED_BY);
-  // What goes wrong is reported by whoever waits for a command.
+  // Errors are reported by whoever waits for a command.
   client.on('error', () => {});
   const giveUp = (): void => client.disconnect();
   signal.addEventListener('abort', giveUp, { once: true });
