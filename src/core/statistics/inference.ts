@@ -130,7 +130,7 @@ export function anytimeValid(lift: Lift, units: number, alpha: number): Inferenc
 }
 
 /** Rows of units in each arm below which the asymptotic bound stops nothing. */
-const LEAST_ROWS_TO_EXCEED = 50;
+const LEAST_ROWS_TO_EXCEED = 30;
 
 /**
  * Whether the treatment's mean is above factor × control's + margin, by the anytime-valid bound of the difference: also where the
