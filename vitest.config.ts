@@ -39,7 +39,7 @@ const ALIKE_ON_ALL_NESTS = [
 const ON_NEST_11_WHEN_LONG = [
   'test/e2e/{dashboard,dashboard-answers,default-install,defer,defer-add-job,defer-board,defer-durable,defer-enqueue,defer-limits,defer-minified,defer-results,defer-shutdown,defer-spill,defer-store-shared,defer-two-services,defer-work,defer-worker}.test.ts',
   'test/e2e/{event-matrix,history,kill-switch,labels,latency,leaving,log,recording,recording-kept,request-path,resources}.test.ts',
-  'test/e2e/{snapshot-endpoint,unit-and-release,upstream,upstream-findings,users,cached-data/ghost-routes}.test.ts',
+  'test/e2e/{snapshot-endpoint,unit-and-release,upstream,upstream-findings,users}.test.ts',
   'test/e2e/compression/!(foreign-compressor|requests|shared-callers|shared-response|shared-response-boot|shared-response-hooks).test.ts',
 ];
 const LONG = process.env['PERF_LONG'] !== undefined;

@@ -123,7 +123,6 @@ export type {
   Durations,
   Estimate,
   Finding,
-  GhostFigure,
   RouteCompressionStats,
   EventLoopSnapshot,
   OffloadMethodStats,

@@ -74,7 +74,13 @@ function textOfObject(value: object, around: readonly object[], where: string): 
   if (isArray) return `[${Array.from(value, (item) => textOf(item, within, where)).join(',')}]`;
   const named = value as Record<string, unknown>;
   const fields = Object.keys(named).sort();
-  return `{${fields.map((name) => `${JSON.stringify(name)}:${textOf(named[name], within, where)}`).join(',')}}`;
+  // A copy of the arguments, which the load gets, would have neither.
+  if (Object.getOwnPropertyNames(named).length > fields.length) throw noKey(where, 'has or holds a hidden field');
+  const text = fields.map((name) => {
+    if (Object.getOwnPropertyDescriptor(named, name)?.get) throw noKey(where, 'has or holds a getter');
+    return `${JSON.stringify(name)}:${textOf(named[name], within, where)}`;
+  });
+  return `{${text.join(',')}}`;
 }
 
 /**
@@ -101,8 +107,11 @@ export function isPlainArray(value: unknown): value is unknown[] {
 
 /** An object that a literal or JSON has made, of this realm or another. */
 export function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  if (prototype === null) return true;
+  if (Object.getPrototypeOf(prototype) !== null) return false;
+  // Fields that are inherited from an object without a prototype are no fields of a copy.
+  return Object.hasOwn(prototype, 'hasOwnProperty') || Reflect.ownKeys(prototype).length === 0;
 }
 
 /** A field as ORMs name their operators: neither text nor a copy of its object would have it. */

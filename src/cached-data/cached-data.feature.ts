@@ -2,32 +2,29 @@ import type { Type } from '@nestjs/common';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { CachedMethodStats, PerfSnapshot } from '../core/snapshot.js';
-import { LatencyFigures } from '../ports/latency-figures.js';
 import { UpstreamCalls } from '../ports/upstream-calls.js';
 import { PerfApplication } from '../request/application.js';
 import { FEATURE, needProvider, type PerfExtension } from '../request/extension.js';
 import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
 import type { MakeBound } from './bound.js';
 import { keyMaker } from './cache-key.js';
+import { cachedInstances, type CachedCalls, type Source } from './cached-calls.js';
 import { Batched, OneByOne } from './cached-method.js';
 import type { ResolvedCache, ResolvedCached } from './cached.options.js';
 import { decoratedInstances } from './decorated-instances.js';
-import { GhostMethod } from './ghost-method.js';
-import { GhostRoutes } from './ghost-routes.js';
+import type { Declared } from './decorators.js';
 import type { Level2 } from './level2.js';
 import type { CacheParts } from './method-cache.js';
 import { MethodLevel2 } from './method-level2.js';
-import { PerfCache } from './perf-cache.js';
+import { PerfCache, type CachedMethods } from './perf-cache.js';
 import { PreloadedMethod } from './preloaded-method.js';
-import { Readings } from './readings.js';
 import { freezeDeep } from './value.js';
-import { place, type Source, type StandIn } from './stand-in.js';
 
 interface Placed {
   readonly instance: object;
   readonly property: string;
-  readonly standIn: StandIn;
-  readonly takeAway: () => void;
+  readonly declared: Declared;
+  readonly calls: CachedCalls;
 }
 
 /** Cached and preloaded data of one application. */
@@ -42,7 +39,6 @@ class CachedDataFeature extends PerfCache implements Feature {
     private readonly loadBounds: () => Promise<MakeBound>,
     private readonly host: PerfApplication,
     private readonly upstream: UpstreamCalls | null,
-    private readonly latency: LatencyFigures | null,
   ) {
     super();
   }
@@ -59,23 +55,21 @@ class CachedDataFeature extends PerfCache implements Feature {
       const isAlone = names.filter((other) => other === name).length === 1;
       for (const [property, declared] of methods) {
         const method = `${name}.${property}`;
-        this.place(instance, property, (source) => {
-          if (declared.kind === 'preloaded') {
-            const preloaded = new PreloadedMethod(method, source, declared.options, parts);
-            this.preloaded.push(preloaded);
-            return preloaded;
-          }
-          const { options } = declared;
-          if (options.ghost) {
-            return new GhostMethod(method, source, options, parts, new GhostRoutes(this.host.requests, this.latency));
-          }
-          const own = options.maxEntries;
-          const bounds = own === null ? [bound] : [bound, makeBound({ maxEntries: own, maxBytes: null })];
-          const level2 = this.level2For(options, method, isAlone, isMinified);
-          const keyOf = keyMaker(method, options.key);
-          const rules = { ...options, method, keyOf, isPlain: options.key === null, bounds, level2 };
-          return new (options.batch ? Batched : OneByOne)(source, rules, parts);
-        });
+        const source: Source = (...args) => declared.method.apply(instance, args);
+        if (declared.kind === 'preloaded') {
+          const preloaded = new PreloadedMethod(method, source, declared.options, parts);
+          this.preloaded.push(preloaded);
+          this.place({ instance, property, declared, calls: preloaded });
+          continue;
+        }
+        const { options } = declared;
+        const own = options.maxEntries;
+        const bounds = own === null ? [bound] : [bound, makeBound({ maxEntries: own, maxBytes: null })];
+        const level2 = this.level2For(options, method, isAlone, isMinified);
+        const keyOf = keyMaker(method, options.key);
+        const rules = { ...options, method, keyOf, isPlain: options.key === null, bounds, level2 };
+        const calls = new (options.batch ? Batched : OneByOne)(source, rules, parts);
+        this.place({ instance, property, declared, calls });
       }
     }
   }
@@ -84,23 +78,34 @@ class CachedDataFeature extends PerfCache implements Feature {
     await Promise.all(this.preloaded.map((method) => method.start()));
   }
 
+  override for<T extends object>(target: Type<T>): CachedMethods<T> {
+    return new Proxy({} as CachedMethods<T>, {
+      get: (_methods, name) =>
+        typeof name === 'string'
+          ? {
+              invalidate: (...args: unknown[]) => this.invalidate(target, name, ...args),
+              invalidateAll: () => this.invalidateAll(target, name),
+            }
+          : undefined,
+    });
+  }
+
   override invalidate(target: Type, method: string, ...args: unknown[]): void {
-    for (const { standIn } of this.of(target, method, 'invalidate')) {
-      for (const key of standIn.keysOf(args)) this.forget(standIn, key);
+    for (const { calls } of this.of(target, method, 'invalidate')) {
+      for (const key of calls.keysOf(args)) this.forget(calls, key);
     }
   }
 
   override invalidateAll(target: Type, method?: string): void {
-    for (const { standIn } of this.of(target, method, 'invalidateAll')) this.forget(standIn, null);
+    for (const { calls } of this.of(target, method, 'invalidateAll')) this.forget(calls, null);
   }
 
   override stats(): readonly CachedMethodStats[] {
-    return this.placed.map(({ standIn }) => standIn.stats());
+    return this.placed.map(({ calls }) => calls.stats());
   }
 
-  snapshot(): Pick<PerfSnapshot, 'cache' | 'findings'> {
-    const findings = this.placed.flatMap(({ standIn }) => standIn.findings?.() ?? []);
-    return { cache: this.stats(), findings };
+  snapshot(): Pick<PerfSnapshot, 'cache'> {
+    return { cache: this.stats() };
   }
 
   reasons(): readonly string[] {
@@ -113,19 +118,22 @@ class CachedDataFeature extends PerfCache implements Feature {
     );
   }
 
-  /** Not before: deferred work that drains may still wait for loads. */
+  /** Runs after deferred work has drained, which may wait for loads. */
   async close(): Promise<void> {
-    for (const { standIn, takeAway } of this.placed) {
-      takeAway();
-      standIn.close();
+    for (const { instance, declared, calls } of this.placed) {
+      const methods = cachedInstances.get(instance);
+      // The instance may be a provider of a newer application.
+      if (methods?.get(declared.method) === calls) methods.delete(declared.method);
+      calls.close();
     }
     await this.level2?.close();
   }
 
-  private place(instance: object, property: string, make: (source: Source) => StandIn): void {
-    let standIn!: StandIn;
-    const takeAway = place(instance, property, (source) => (standIn = make(source)));
-    this.placed.push({ instance, property, standIn, takeAway });
+  private place(placed: Placed): void {
+    const { instance, declared, calls } = placed;
+    const methods = cachedInstances.get(instance) ?? new Map<object, CachedCalls>();
+    cachedInstances.set(instance, methods.set(declared.method, calls));
+    this.placed.push(placed);
   }
 
   /** Two instances that have one name would read each other's values, and so would two builds that give a name to two classes. */
@@ -151,7 +159,6 @@ class CachedDataFeature extends PerfCache implements Feature {
     return {
       // The global, as clocks of tests replace it.
       nowMs: () => performance.now(),
-      readings: new Readings(),
       report,
       freeze: process.env['NODE_ENV'] === 'production' ? () => {} : (value, method) => this.freeze(value, method),
       waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
@@ -171,16 +178,16 @@ class CachedDataFeature extends PerfCache implements Feature {
     if (this.options.level2 === null) return null;
     return this.options.level2.open({
       invalidated: (method, key) => {
-        for (const { standIn } of this.placed) if (standIn.method === method) standIn.drop(key);
+        for (const { calls } of this.placed) if (calls.method === method) calls.drop(key);
       },
-      missed: () => this.placed.forEach(({ standIn }) => standIn.missed()),
+      missed: () => this.placed.forEach(({ calls }) => calls.missed()),
       report: (cause, message) => this.host.report.report(cause, message),
     });
   }
 
-  private forget(standIn: StandIn, key: string | null): void {
-    standIn.drop(key);
-    this.level2?.invalidate(standIn.method, key, standIn.keepMs);
+  private forget(calls: CachedCalls, key: string | null): void {
+    calls.drop(key);
+    this.level2?.invalidate(calls.method, key, calls.keepMs);
   }
 
   /** The methods of all instances of a class. */
@@ -195,7 +202,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     throw new PerfError(
       'PERF_ERR_OPTION',
       `\`PerfCache.${caller}()\` was called for "${asked}", which is no @Cached() or @Preloaded() method of a provider. ` +
-        `There are: ${this.placed.map(({ standIn }) => standIn.method).join(', ') || 'none'}.`,
+        `There are: ${this.placed.map(({ calls }) => calls.method).join(', ') || 'none'}.`,
     );
   }
 }
@@ -208,8 +215,8 @@ export const cachedData = (options: ResolvedCache, loadBounds: () => Promise<Mak
   providers: [
     {
       provide: PerfCache,
-      inject: [PerfApplication, ...[UpstreamCalls, LatencyFigures].map(optionalPort)],
-      useFactory: (...given: [PerfApplication, UpstreamCalls | null, LatencyFigures | null]) =>
+      inject: [PerfApplication, optionalPort(UpstreamCalls)],
+      useFactory: (...given: [PerfApplication, UpstreamCalls | null]) =>
         new CachedDataFeature(options, loadBounds, ...given),
     },
   ],

@@ -3,9 +3,8 @@ import { PerfError } from '../core/perf.error.js';
 import { itemsOf } from './cache-key.js';
 import { atEndOfTurn } from './flight.js';
 import { MethodCache } from './method-cache.js';
-import type { LoadTimes, Times } from './readings.js';
 
-/** Of a `@Cached()` method: one value for the arguments of a call. */
+/** A `@Cached()` method with one value for the arguments of a call. */
 export class OneByOne extends MethodCache<unknown[]> {
   /** Not `async`: a promise more would cost as much as all of this. */
   call(args: unknown[]): Promise<unknown> {
@@ -22,26 +21,25 @@ export class OneByOne extends MethodCache<unknown[]> {
     return [this.rules.keyOf(args)];
   }
 
-  protected async loadOne(args: unknown[], times: LoadTimes): Promise<unknown> {
-    return this.parts.readings.run(times, () => this.source(...args));
+  protected async loadOne(args: unknown[]): Promise<unknown> {
+    return this.source(...args);
   }
 }
 
-/** Who waits for one item. */
+/** A call that waits for one item. */
 interface Asked {
   readonly item: unknown;
-  readonly times: LoadTimes;
   readonly resolve: (value: unknown) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** With `batch: true`: one value for each item of the array that the method takes, one call for all that a turn of the loop asks for. */
+/** A method with `batch: true`: one value for each item of its array, one call for all items of a turn of the loop. */
 export class Batched extends MethodCache<unknown> {
   private asked: Asked[] = [];
 
   async call(args: unknown[]): Promise<unknown[]> {
     const items = itemsOf(args, this.method);
-    // All of them first: one that has none must leave no load behind.
+    // All keys first: an item without one must leave no load behind.
     const keys = this.keysOf(args);
     return Promise.all(keys.map((key, index) => this.get(key, items[index])));
   }
@@ -50,17 +48,16 @@ export class Batched extends MethodCache<unknown> {
     return itemsOf(args, this.method).map((item) => this.rules.keyOf([item]));
   }
 
-  protected loadOne(item: unknown, times: LoadTimes): Promise<unknown> {
+  protected loadOne(item: unknown): Promise<unknown> {
     if (this.asked.length === 0) atEndOfTurn(() => void this.loadAsked());
-    return new Promise((resolve, reject) => this.asked.push({ item, times, resolve, reject }));
+    return new Promise((resolve, reject) => this.asked.push({ item, resolve, reject }));
   }
 
   private async loadAsked(): Promise<void> {
     const asked = this.asked.splice(0);
-    const reader = { reads: (read: Times) => asked.forEach(({ times }) => times.reads(read)) };
     try {
       const items = asked.map(({ item }) => item);
-      const values = await this.parts.readings.run(reader, () => this.source(items));
+      const values = await this.source(items);
       if (!Array.isArray(values) || values.length !== asked.length) throw this.notOneEach(values, asked.length);
       asked.forEach(({ resolve }, index) => resolve(values[index]));
     } catch (error) {

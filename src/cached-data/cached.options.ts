@@ -3,13 +3,13 @@ import { boolean, number, object, optional, optionalNumber, value, type Resolved
 import type { OwnKey } from './cache-key.js';
 import type { CacheLevel2, Level2Maker } from './level2.js';
 
-/** What `@Cached()` takes. */
+/** The options of `@Cached()`. */
 export interface CachedOptions {
-  /** For so long a value serves as fresh, milliseconds from the start of its load. */
+  /** Time for which a value is fresh, milliseconds from the start of its load. */
   ttlMs: number;
   /**
-   * For so long after `ttlMs` it serves at once while one load runs, and also when loads fail; milliseconds. Then callers get
-   * the error.
+   * Time after `ttlMs` in which it still serves, at once, while one load runs or loads fail, milliseconds. Then callers get the
+   * error.
    * @default 0
    */
   staleMs?: number;
@@ -19,12 +19,12 @@ export interface CachedOptions {
    */
   key?: (...args: any[]) => string;
   /**
-   * For so long a caller waits for the load before it takes a stale value; milliseconds.
+   * Time that a caller waits for the load before it takes a stale value, milliseconds.
    * @default 0
    */
   waitMs?: number;
   /**
-   * For so long callers wait for one load, and no other is started; milliseconds. What comes later is kept nevertheless.
+   * Time that callers wait for one load, milliseconds; no other is started meanwhile. A later value is kept nevertheless.
    * @default 10_000
    */
   timeoutMs?: number;
@@ -46,18 +46,13 @@ export interface CachedOptions {
    */
   maxEntries?: number;
   /**
-   * Serves nothing, and finds out what caching would have saved: `PerfCache.stats()` and a finding say it.
-   * @default false
-   */
-  ghost?: boolean;
-  /**
    * Whether the level that all pods share holds it too, where `cache()` has one.
    * @default true
    */
   level2?: boolean;
 }
 
-/** What `@Preloaded()` takes. */
+/** The options of `@Preloaded()`. */
 export interface PreloadedOptions {
   /** Time between the end of a load and the start of the next, milliseconds, give or take 10 % at random. */
   everyMs: number;
@@ -68,13 +63,13 @@ export interface PreloadedOptions {
    */
   required?: boolean;
   /**
-   * How long one load may take, milliseconds. What comes later is kept nevertheless.
+   * Time that one load may take, milliseconds. A later value is kept nevertheless.
    * @default 30_000
    */
   timeoutMs?: number;
 }
 
-/** What `cache()` takes. */
+/** The options of `cache()`. */
 export interface CacheOptions {
   /**
    * Values of all `@Cached()` methods together; the least used leave first.
@@ -82,7 +77,7 @@ export interface CacheOptions {
    */
   maxEntries?: number;
   /**
-   * What they may take in memory together, roughly; bytes.
+   * Their size in memory together, roughly; bytes.
    * @default 67_108_864 (64 MiB)
    */
   maxBytes?: number;
@@ -112,7 +107,6 @@ export const cachedOption = object({
   refreshAhead: optionalNumber({ unit: 'a share of `ttlMs`', max: 1 }),
   batch: boolean({ default: false }),
   maxEntries: optionalNumber(entries),
-  ghost: boolean({ default: false }),
   level2: boolean({ default: true }),
 });
 export const preloadedOption = object({

@@ -2,7 +2,6 @@ import type { ModulesContainer } from '@nestjs/core';
 import { isMinified } from '../core/class-name.js';
 import { PerfError } from '../core/perf.error.js';
 import { prototypeOf, wrappersOf } from '../request/prototypes.js';
-import { isTakenFromClass } from '../request/route-handler.js';
 import { declaredOn, type Declared } from './decorators.js';
 
 type Wrapper = ReturnType<typeof wrappersOf>[number];
@@ -14,23 +13,24 @@ export interface DecoratedInstance {
   readonly name: string;
   /** A minifier has made the name, or a part of it. */
   readonly isMinified: boolean;
-  readonly methods: readonly (readonly [property: string, declared: Declared, method: object])[];
+  readonly methods: readonly (readonly [property: string, declared: Declared])[];
 }
 
 /**
  * Every provider of an application with decorated methods, those of factories and values included.
- * @throws PERF_ERR_DECORATOR for what is no provider of the whole application
+ * @throws PERF_ERR_DECORATOR for a controller, and a provider that is made more than once
  */
 export function decoratedInstances(modules: ModulesContainer): DecoratedInstance[] {
   const controllers = new Set<Wrapper>([...modules.values()].flatMap((module) => [...module.controllers.values()]));
   const found = new Map<object, DecoratedInstance>();
   for (const wrapper of wrappersOf(modules)) {
     const prototype = prototypeOf(wrapper);
-    const methods = prototype === null ? [] : declaredOn(prototype);
-    for (const [property, { kind }, method] of methods) {
+    const methods =
+      prototype === null ? [] : declaredOn(prototype).map(([property, declared]) => [property, declared] as const);
+    for (const [property, { kind }] of methods) {
       const obstacle = controllers.has(wrapper)
         ? 'a controller. Move the method to a provider; for whole responses there is @SharedResponse().'
-        : obstacleTo(wrapper, method);
+        : obstacleTo(wrapper);
       if (obstacle === null) continue;
       const decorator = kind === 'cached' ? '@Cached()' : '@Preloaded()';
       const where = `${decorator} on "${wrapper.name}.${property}"`;
@@ -44,16 +44,12 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
   return [...found.values()];
 }
 
-/** What the method of a provider stands on, in words, and what to do; null where it can be cached. */
-function obstacleTo(wrapper: Wrapper, method: object): string | null {
+/** Why a provider's methods cannot be cached, and what to do; null where they can. */
+function obstacleTo(wrapper: Wrapper): string | null {
   const advice = 'Move the method to a provider of the default scope, which depends on none of another.';
   if (wrapper.isTransient) return `a transient provider. ${advice}`;
   if (!wrapper.isDependencyTreeStatic()) return `a request-scoped provider. ${advice}`;
-  if (!isTakenFromClass(method)) return null;
-  return (
-    'a handler of WebSocket messages or of GraphQL, which Nest takes from its class. ' +
-    'Move the method to a provider that the handler calls.'
-  );
+  return null;
 }
 
 function nameOf({ token }: Wrapper, instance: object): string {

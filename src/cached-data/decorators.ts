@@ -1,15 +1,18 @@
 import { decoratedMethods } from '../core/method-metadata.js';
 import { PerfError } from '../core/perf.error.js';
+import { wrapMethod } from '../request/decorated-method.js';
 import { needExtension } from '../request/extension.js';
+import { cachedInstances } from './cached-calls.js';
 import { cachedOption, preloadedOption } from './cached.options.js';
 import type { CachedOptions, PreloadedOptions, ResolvedCached, ResolvedPreloaded } from './cached.options.js';
 
 const DECLARED_METADATA = 'perf:cached-data';
 
-/** What stands on a method. */
-export type Declared =
+/** A decorated method, as it was before. */
+export type Declared = { readonly method: Source } & (
   | { readonly kind: 'cached'; readonly options: ResolvedCached }
-  | { readonly kind: 'preloaded'; readonly options: ResolvedPreloaded };
+  | { readonly kind: 'preloaded'; readonly options: ResolvedPreloaded }
+);
 
 type Source = (...args: any[]) => Promise<unknown>;
 /** Of a method that returns a promise. */
@@ -31,7 +34,11 @@ export type AsyncMethodDecorator = <T extends Source>(
  * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it stands
  */
 export function Cached(options: CachedOptions): AsyncMethodDecorator {
-  return declare('@Cached()', (where) => ({ kind: 'cached', options: cachedOption.read(options, `${where} @Cached`) }));
+  return declare('@Cached()', (where, method) => ({
+    kind: 'cached',
+    method,
+    options: cachedOption.read(options, `${where} @Cached`),
+  }));
 }
 
 /**
@@ -45,11 +52,11 @@ export function Cached(options: CachedOptions): AsyncMethodDecorator {
  * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it stands
  */
 export function Preloaded(options: PreloadedOptions): AsyncMethodDecorator {
-  return declare('@Preloaded()', (where, { length }) => {
-    if (length > 0) {
+  return declare('@Preloaded()', (where, method) => {
+    if (method.length > 0) {
       throw misuse('@Preloaded()', where, 'it must take no arguments. For a value by arguments use @Cached().');
     }
-    return { kind: 'preloaded', options: preloadedOption.read(options, `${where} @Preloaded`) };
+    return { kind: 'preloaded', method, options: preloadedOption.read(options, `${where} @Preloaded`) };
   });
 }
 
@@ -69,6 +76,12 @@ function declare(decorator: string, read: (where: string, method: Source) => Dec
     }
     needExtension({ name: 'cache', decorator, add: 'extensions: [cache()]' }, target, property);
     Reflect.defineMetadata(DECLARED_METADATA, read(where, method as Source), target, property);
+    wrapMethod(descriptor as PropertyDescriptor, (wrapped) => ({
+      wrapper(this: unknown, ...args: unknown[]): unknown {
+        const calls = cachedInstances.get(this as object)?.get(wrapped);
+        return calls === undefined ? wrapped.apply(this, args) : calls.call(args);
+      },
+    }));
   };
 }
 

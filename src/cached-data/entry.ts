@@ -1,8 +1,20 @@
 import type { Bounded } from './bound.js';
-import type { LoadTimes, Times } from './readings.js';
 import { bytesOf } from './value.js';
 
-/** One value, and what is known of it. */
+/** Monotonic milliseconds. */
+export interface Times {
+  readonly loadedAtMs: number;
+  readonly freshUntilMs: number;
+  readonly staleUntilMs: number;
+}
+
+/** A value is as old as the start of its load. */
+export function timesOf(loadedAtMs: number, ttlMs: number, staleMs: number): Times {
+  const freshUntilMs = loadedAtMs + ttlMs;
+  return { loadedAtMs, freshUntilMs, staleUntilMs: freshUntilMs + staleMs };
+}
+
+/** One value with its times. */
 export class Entry implements Bounded, Times {
   readonly promise: Promise<unknown>;
   readonly loadedAtMs: number;
@@ -16,7 +28,7 @@ export class Entry implements Bounded, Times {
   constructor(
     readonly key: string,
     readonly value: unknown,
-    { loadedAtMs, freshUntilMs, staleUntilMs }: LoadTimes,
+    { loadedAtMs, freshUntilMs, staleUntilMs }: Times,
     readonly startedMs: number,
     readonly loadMs: number,
   ) {

@@ -4,29 +4,27 @@ import type { CachedMethodStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import type { Bound } from './bound.js';
 import type { MakeKey } from './cache-key.js';
+import type { CachedCalls, Source } from './cached-calls.js';
 import type { ResolvedCached } from './cached.options.js';
-import { aheadMs, Entry } from './entry.js';
+import { aheadMs, Entry, timesOf } from './entry.js';
 import { Flight, outsideRequests, retryAfterMs } from './flight.js';
 import type { Level2Answer } from './level2.js';
 import { MethodCounters } from './method-counters.js';
 import type { MethodLevel2 } from './method-level2.js';
-import { LoadTimes, type Reader, type Readings } from './readings.js';
-import type { Source, StandIn } from './stand-in.js';
 import { copyOf } from './value.js';
 import { Values } from './values.js';
 
-/** What the cached methods of an application share. */
+/** Collaborators that the cached methods of an application share. */
 export interface CacheParts {
   readonly nowMs: () => number;
-  readonly readings: Readings;
   readonly report: OncePerCause;
-  /** Outside of production: a value that all callers share is not to be changed. Never throws. */
+  /** Freezes a value that callers share, outside of production. Never throws. */
   readonly freeze: (value: unknown, method: string) => void;
-  /** Runs what a caller has to wait for, so that it is seen in the time of the caller's request. */
+  /** Runs a wait, so that it counts in the time of the caller's request. */
   readonly waits: <T>(method: string, wait: () => Promise<T>) => Promise<T>;
 }
 
-/** What one method asks for; with a `staleMs` of Infinity a value serves until the next one is there. */
+/** The rules of one method; with a `staleMs` of Infinity a value serves until the next one is there. */
 export interface MethodRules extends Pick<
   ResolvedCached,
   'ttlMs' | 'staleMs' | 'waitMs' | 'timeoutMs' | 'refreshAhead'
@@ -34,14 +32,14 @@ export interface MethodRules extends Pick<
   /** `'Catalogue.product'` */
   readonly method: string;
   readonly keyOf: MakeKey;
-  /** What a call is given tells its key, so that it is plain data. */
+  /** The arguments make the key, so they are plain data. */
   readonly isPlain: boolean;
   readonly bounds: readonly Bound[];
   readonly level2: MethodLevel2 | null;
 }
 
-/** The values of one method of one instance, and the loads that are under way. */
-export abstract class MethodCache<Input> implements StandIn {
+/** The values of one method of one instance, and its loads in flight. */
+export abstract class MethodCache<Input> implements CachedCalls {
   protected readonly counters = new MethodCounters();
   protected readonly values: Values;
   private readonly flights = new Map<string, Flight<Entry>>();
@@ -57,8 +55,8 @@ export abstract class MethodCache<Input> implements StandIn {
 
   abstract call(args: unknown[]): Promise<unknown>;
   abstract keysOf(args: readonly unknown[]): readonly (string | null)[];
-  /** Asks the source for the value of one key. */
-  protected abstract loadOne(input: Input, times: LoadTimes): Promise<unknown>;
+  /** Loads the value of one key. */
+  protected abstract loadOne(input: Input): Promise<unknown>;
 
   get method(): string {
     return this.rules.method;
@@ -73,7 +71,7 @@ export abstract class MethodCache<Input> implements StandIn {
     this.dropLoads(key);
   }
 
-  /** What is being loaded began before, and is not kept. */
+  /** A load in flight began before, and is not kept. */
   protected dropLoads(key: string | null): void {
     if (key === null) this.flights.clear();
     else this.flights.delete(key);
@@ -100,25 +98,24 @@ export abstract class MethodCache<Input> implements StandIn {
     const { counters, method, parts, rules } = this;
     const entry = this.values.get(key);
     const nowMs = parts.nowMs();
-    const reader = parts.readings.reader();
     if (entry === undefined || nowMs >= entry.staleUntilMs) {
       const flight = this.load(key, input);
-      return parts.waits(method, () => this.wait(flight, reader));
+      return parts.waits(method, () => this.wait(flight));
     }
     if (nowMs < entry.freshUntilMs) {
       if (rules.refreshAhead !== null && nowMs >= aheadMs(entry, rules.refreshAhead)) this.refresh(entry, input);
       counters.hits += 1;
-      return this.serve(entry, nowMs, reader);
+      return this.serve(entry, nowMs);
     }
     const flight = this.refresh(entry, input);
     if (rules.waitMs > 0 && flight !== null) {
-      return parts.waits(method, () => this.waitOrServe(flight, entry, reader));
+      return parts.waits(method, () => this.waitOrServe(flight, entry));
     }
     counters.stale += 1;
-    return this.serve(entry, nowMs, reader);
+    return this.serve(entry, nowMs);
   }
 
-  /** The load that is to replace this value; null where loads have failed a moment ago. */
+  /** The load that replaces this value; null right after loads have failed. */
   protected refresh(entry: Entry, input: Input): Flight<Entry> | null {
     const underWay = this.flights.get(entry.key);
     if (underWay !== undefined) return underWay;
@@ -144,7 +141,7 @@ export abstract class MethodCache<Input> implements StandIn {
     const startedMs = this.parts.nowMs();
     // A load begins later, when its caller may have changed what it gave.
     const given = this.rules.isPlain ? copyOf(input) : input;
-    // Not chained: a stack of the load must not lead to those who wait.
+    // Not chained: the load's stack must not lead to its callers.
     outsideRequests(() => this.obtain(key, given, flight, startedMs)).then(
       (entry) => flight.land(entry),
       (error: unknown) => flight.fail(error),
@@ -152,42 +149,34 @@ export abstract class MethodCache<Input> implements StandIn {
     return flight;
   }
 
-  private serve(entry: Entry, nowMs: number, reader: Reader | null): Promise<unknown> {
-    const { counters, rules, values } = this;
+  private serve(entry: Entry, nowMs: number): Promise<unknown> {
+    const { counters, values } = this;
     counters.savedMs += entry.loadMs;
     counters.ageMs.record(nowMs - entry.loadedAtMs);
     values.use(entry);
-    // An overdue value that serves without a bound does not shorten the life of what is made of it.
-    if (nowMs < entry.freshUntilMs || rules.staleMs !== Infinity) reader?.reads(entry);
     return entry.promise;
   }
 
-  private async wait(flight: Flight<Entry>, reader: Reader | null): Promise<unknown> {
+  private async wait(flight: Flight<Entry>): Promise<unknown> {
     this.counters.misses += 1;
-    const entry = await flight.result;
-    reader?.reads(entry);
-    return entry.value;
+    return (await flight.result).value;
   }
 
   /** Waits for the load for `waitMs`, and then takes the stale value while it may serve. */
-  private async waitOrServe(flight: Flight<Entry>, entry: Entry, reader: Reader | null): Promise<unknown> {
+  private async waitOrServe(flight: Flight<Entry>, entry: Entry): Promise<unknown> {
     const isLoaded = await within(this.rules.waitMs, () => flight.result).catch(() => false);
     const nowMs = this.parts.nowMs();
-    if (isLoaded || nowMs >= entry.staleUntilMs) return this.wait(flight, reader);
+    if (isLoaded || nowMs >= entry.staleUntilMs) return this.wait(flight);
     this.counters.stale += 1;
-    return this.serve(entry, nowMs, reader);
+    return this.serve(entry, nowMs);
   }
 
   private refreshFailed(entry: Entry, error: unknown): void {
-    this.retryLater(entry, entry.failures + 1);
+    entry.failures += 1;
+    entry.retryAtMs = this.parts.nowMs() + retryAfterMs(entry.failures);
     const cause = `A refresh of "${this.method}"`;
     const message = `${cause} failed: ${reasonOf(error)}. The last value serves until \`staleMs\` is over.`;
     this.parts.report.report(cause, message);
-  }
-
-  private retryLater(entry: Entry, failures: number): void {
-    entry.failures = failures;
-    entry.retryAtMs = this.parts.nowMs() + retryAfterMs(failures);
   }
 
   private async obtain(key: string, input: Input, flight: Flight<Entry>, startedMs: number): Promise<Entry> {
@@ -199,28 +188,26 @@ export abstract class MethodCache<Input> implements StandIn {
       this.keep(found, flight);
       return found;
     }
-    const times = new LoadTimes(parts.nowMs(), ttlMs, staleMs);
-    const value = await this.loadOne(input, times);
-    const loadMs = parts.nowMs() - times.startedMs;
+    const times = timesOf(parts.nowMs(), ttlMs, staleMs);
+    const value = await this.loadOne(input);
+    const loadMs = parts.nowMs() - times.loadedAtMs;
     counters.loadMs.record(loadMs);
-    // One that was late has been counted as a failure.
+    // A late load has been counted as a failure.
     if (!flight.isOver) counters.loads += 1;
     parts.freeze(value, this.method);
-    const entry = new Entry(key, value, times, times.startedMs, loadMs);
+    const entry = new Entry(key, value, times, times.loadedAtMs, loadMs);
     if (!this.keep(entry, flight)) return entry;
-    // It was made of something stale: asking again at once would give the same.
-    if (parts.nowMs() >= entry.freshUntilMs) this.retryLater(entry, 1);
     if (shared !== null) level2!.write(entry, shared.atMs, entry.staleUntilMs - parts.nowMs());
     return entry;
   }
 
-  /** What another pod has loaded, as far as it is of use. */
+  /** The value that another pod has loaded, while it is of use. */
   private sharedEntry(key: string, { value: found }: Level2Answer, startedMs: number): Entry | null {
     if (found === null) return null;
     const { level2, refreshAhead, staleMs, ttlMs } = this.rules;
-    // Its age is counted from the start of the read: the answer has been on its way since.
-    const times = new LoadTimes(startedMs - found.ageMs, ttlMs, staleMs);
-    // What is to replace a value must not be as old.
+    // Its age counts from the start of the read.
+    const times = timesOf(startedMs - found.ageMs, ttlMs, staleMs);
+    // A replacement must be newer.
     const isHeld = this.values.get(key) !== undefined;
     const usableUntilMs = isHeld ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
     const read = this.parts.nowMs() < usableUntilMs ? level2!.valueOf(found.text) : null;
@@ -229,7 +216,7 @@ export abstract class MethodCache<Input> implements StandIn {
     return new Entry(key, read.value, times, startedMs, this.counters.loadMs.meanMs);
   }
 
-  /** Unless it is too old, older than what is there, or began before that was dropped. */
+  /** False: it is too old, older than the held value, or its load began before an invalidation. */
   protected keep(entry: Entry, flight: Flight<Entry>): boolean {
     const { key, staleUntilMs, startedMs } = entry;
     const held = this.values.get(key);

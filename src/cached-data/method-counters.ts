@@ -1,7 +1,7 @@
 import { Histogram } from '../core/histogram.js';
 import type { CachedMethodStats } from '../core/snapshot.js';
 
-/** What is counted of one method. */
+/** Counts the calls of one method. */
 export class MethodCounters {
   hits = 0;
   stale = 0;
@@ -12,8 +12,8 @@ export class MethodCounters {
   readonly ageMs = new Histogram();
   readonly loadMs = new Histogram();
 
-  stats(method: string, entries: number, ghost: CachedMethodStats['ghost'] = null): CachedMethodStats {
+  stats(method: string, entries: number): CachedMethodStats {
     const { ageMs, loadMs, ...counts } = this;
-    return { method, entries, ...counts, ageMs: ageMs.figures(), loadMs: loadMs.figures(), ghost };
+    return { method, entries, ...counts, ageMs: ageMs.figures(), loadMs: loadMs.figures() };
   }
 }

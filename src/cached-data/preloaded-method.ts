@@ -1,12 +1,11 @@
 import { PerfError } from '../core/perf.error.js';
 import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
+import type { Source } from './cached-calls.js';
 import type { ResolvedPreloaded } from './cached.options.js';
 import type { Entry } from './entry.js';
 import { retryAfterMs, type Flight } from './flight.js';
 import { MethodCache, type CacheParts } from './method-cache.js';
-import type { LoadTimes } from './readings.js';
-import type { Source } from './stand-in.js';
 
 /** Pods that started together must not load together for ever. */
 const JITTER = 0.1;
@@ -107,8 +106,8 @@ export class PreloadedMethod extends MethodCache<null> {
       : `preloaded data: "${method}" is ${seconds(ageMs)} s old, and due every ${seconds(options.everyMs)} s`;
   }
 
-  protected async loadOne(_: null, times: LoadTimes): Promise<unknown> {
-    return this.parts.readings.run(times, () => this.source());
+  protected async loadOne(): Promise<unknown> {
+    return this.source();
   }
 
   /** Not when somebody asks: on the interval. */

@@ -174,16 +174,6 @@ export interface CachedMethodStats {
   loadMs: Durations;
   /** Time that hits and stale answers would have waited, milliseconds. */
   savedMs: number;
-  /** With `ghost: true`: what caching for so long would do. */
-  ghost: readonly GhostFigure[] | null;
-}
-
-/** The effect that a cache would have had. */
-export interface GhostFigure {
-  ttlMs: number;
-  /** Share of calls, 0 to 1. */
-  hitRatio: number;
-  savedMsPerCall: number;
 }
 
 /** Something worth a look, in words. */
@@ -191,8 +181,7 @@ export interface Finding {
   /**
    * `'repeated-calls'`: N+1, requests of a route ask one upstream for the same URL or command three times and more, on average;
    * `'pool-wait'`: they wait for a connection of a watched pool;
-   * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream;
-   * `'worth-caching'`: what `@Cached({ ghost: true })` says that caching would save, of a route's time where that is known.
+   * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream.
    */
   kind: string;
   /** `'GET /orders'`; null when it is no route's. */

@@ -1,13 +1,3 @@
-/** Gives a function that stands for a method the method's name, and its metadata and properties, those that it gets later too. */
-export function likeMethod<F extends object>(stands: F, method: { readonly name: string; readonly length: number }): F {
-  Object.setPrototypeOf(stands, method);
-  const { name, length } = method;
-  return Object.defineProperties(stands, {
-    name: { value: name, configurable: true },
-    length: { value: length, configurable: true },
-  });
-}
-
 /** Functions that have been taken away, and what was there before each: another may still stand in its place. */
 const gone = new WeakMap<object, PropertyDescriptor | undefined>();
 

@@ -12,6 +12,7 @@ export const cache = (options?: CacheOptions): PerfExtension =>
 
 export { Cached, Preloaded, type AsyncMethodDecorator } from '../cached-data/decorators.js';
 export { PerfCache } from '../cached-data/perf-cache.js';
+export type { CachedMethod, CachedMethods } from '../cached-data/perf-cache.js';
 export type { CachedOptions, CacheOptions, PreloadedOptions } from '../cached-data/cached.options.js';
 export type { CacheLevel2 } from '../cached-data/level2.js';
-export type { CachedMethodStats, Durations, GhostFigure } from '../core/snapshot.js';
+export type { CachedMethodStats, Durations } from '../core/snapshot.js';

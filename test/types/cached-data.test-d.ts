@@ -1,6 +1,6 @@
 // What must compile and what must not, checked by `npm run typecheck`.
 import { PerfModule, type PerfSnapshot } from 'nestjs-perf';
-import { cache, Cached, PerfCache, Preloaded, type CachedMethodStats, type GhostFigure } from 'nestjs-perf/cache';
+import { cache, Cached, PerfCache, Preloaded, type CachedMethodStats } from 'nestjs-perf/cache';
 import { redisCache } from 'nestjs-perf/redis';
 import { Redis } from 'ioredis';
 import { expectTypeOf } from 'vitest';
@@ -26,7 +26,7 @@ export class Catalogue {
     return Promise.resolve([]);
   }
 
-  @Cached({ ttlMs: 1_000, batch: true, ghost: true })
+  @Cached({ ttlMs: 1_000, batch: true })
   async stock(ids: readonly string[]): Promise<readonly number[]> {
     return ids.map((id) => id.length);
   }
@@ -66,4 +66,13 @@ perfCache.invalidateAll(Catalogue);
 perfCache.invalidateAll(Catalogue, 'product');
 expectTypeOf(perfCache.stats()).toEqualTypeOf<readonly CachedMethodStats[]>();
 expectTypeOf<PerfSnapshot['cache']>().toEqualTypeOf<readonly CachedMethodStats[] | null>();
-expectTypeOf<CachedMethodStats['ghost']>().toEqualTypeOf<readonly GhostFigure[] | null>();
+expectTypeOf<CachedMethodStats['savedMs']>().toEqualTypeOf<number>();
+perfCache.for(Catalogue).product.invalidate('42');
+perfCache.for(Catalogue).stock.invalidate(['1', '2']);
+perfCache.for(Catalogue).brands.invalidateAll();
+// @ts-expect-error An id is a string.
+perfCache.for(Catalogue).product.invalidate(42);
+// @ts-expect-error There is no such method.
+perfCache.for(Catalogue).produkt.invalidate('42');
+// @ts-expect-error It returns no promise.
+perfCache.for(Catalogue).price.invalidateAll();

@@ -1,7 +1,5 @@
 import { Controller, Get, Inject, Injectable, Scope, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { Query, Resolver } from '@nestjs/graphql';
-import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { describe, expect, it } from 'vitest';
 import { cache, Cached, Preloaded, type CachedOptions } from '../../../src/entries/cache.js';
 import { PerfModule } from '../../../src/index.js';
@@ -36,32 +34,10 @@ describe('the boot stops', () => {
     @Cached({ ttlMs: 1_000 })
     async list() {}
   }
-  @Resolver()
-  class ShopResolver {
-    @Query(() => String)
-    @Cached({ ttlMs: 1_000 })
-    async list() {}
-  }
-  @WebSocketGateway()
-  class ShopGateway {
-    @Preloaded({ everyMs: 1_000 })
-    @SubscribeMessage('list')
-    async list() {}
-  }
-  const handler = 'stands on a handler of WebSocket messages or of GraphQL, which Nest takes from its class.';
-  class Frozen extends Catalogue {
-    constructor() {
-      super();
-      Object.freeze(this);
-    }
-  }
   it.each<[string, ModuleMetadata, string]>([
     ['request-scoped', { providers: [Scoped] }, '@Cached() on "Scoped.product" stands on a request-scoped provider.'],
     ['transient', { providers: [Transient] }, '@Cached() on "Transient.product" stands on a transient provider.'],
     ['controller', { controllers: [ShopController] }, '@Cached() on "ShopController.list" stands on a controller.'],
-    ['GraphQL', { providers: [ShopResolver] }, `@Cached() on "ShopResolver.list" ${handler}`],
-    ['WebSocket', { providers: [ShopGateway] }, `@Preloaded() on "ShopGateway.list" ${handler}`],
-    ['frozen', { providers: [Frozen] }, '"Frozen.product" cannot be cached: its instance is frozen.'],
   ])('for a %s one', async (_what, metadata, message) => {
     expect(await bootError(metadata)).toContain(`PERF_ERR_DECORATOR: ${message}`);
   });

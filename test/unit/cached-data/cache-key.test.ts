@@ -126,6 +126,34 @@ describe('a cached method', () => {
     expect(of.loads).toEqual(['ada', 'bob', 'ada']);
   });
 
+  it('is invalidated by its name, with the arguments of a call', async () => {
+    const { of, cache } = await cacheOf(Orders);
+    await of.of(new User('ada'));
+    await of.of(new User('bob'));
+    cache.for(Orders).of.invalidate(new User('ada'));
+    await of.of(new User('bob'));
+    await of.of(new User('ada'));
+    expect(of.loads).toEqual(['ada', 'bob', 'ada']);
+    cache.for(Orders).of.invalidateAll();
+    await of.of(new User('bob'));
+    expect(of.loads).toEqual(['ada', 'bob', 'ada', 'bob']);
+    expect(() =>
+      (cache.for(Orders) as never as Record<string, { invalidateAll(): void }>)['off']!.invalidateAll(),
+    ).toThrow('PERF_ERR_OPTION: `PerfCache.invalidateAll()` was called for "Orders.off"');
+  });
+
+  const base: object = Object.assign(Object.create(null), { tenant: 7 });
+  it.each<[string, object]>([
+    ['inherited from an object without a prototype', Object.create(base) as object],
+    ['hidden', Object.defineProperty({ id: 1 }, 'tenant', { value: 7 })],
+    ['of a getter', { get tenant() { return Math.random(); } }], // prettier-ignore
+  ])('refuses arguments with fields %s: the load would get a copy without them', (_what, argument) => {
+    const keyOf = keyMaker('Orders.of', null);
+    expect(() => keyOf([argument])).toThrow('PERF_ERR_CACHE_KEY: argument 1 of "Orders.of"');
+    expect(() => keyOf([{ where: argument }])).toThrow('PERF_ERR_CACHE_KEY');
+    expect(keyOf([Object.assign(Object.create(null), { a: 1 })])).toBe(keyOf([{ a: 1 }]));
+  });
+
   it('rejects where there is no key, and does not call', async () => {
     const { of, cache } = await cacheOf(Orders);
     await expect(of.ofUser(new User('ada'))).rejects.toThrow(
