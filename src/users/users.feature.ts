@@ -30,9 +30,10 @@ export class UsersFeature implements Feature, UserList {
 
   ended(state: RequestState): void {
     const { route } = state;
+    if (route === null || !isMeasured(route)) return;
     const unit = state.unit ?? this.application.units.of(state);
-    // Experiments put the request's id where nobody is known.
-    if (route === null || !isMeasured(route) || unit === null || unit.userId === state.id) return;
+    // The unit of experiments is the request's id where no user is known.
+    if (unit === null || unit.userId === state.id) return;
     this.heavy.add({
       unit: (this.redact ?? userName)(unit.userId),
       route: routeName(route),

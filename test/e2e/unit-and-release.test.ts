@@ -218,9 +218,22 @@ describe.each(adapters)('a request’s record on %s', (adapter) => {
     await settle(built.app);
     await recording.stop();
     built.app.get(PerfService).snapshot();
-    expect(asked.toSorted()).toEqual(paths.map((path) => `GET ${path}`).toSorted());
+    const measured = paths.filter((path) => path !== '/skipped');
+    expect(asked.toSorted()).toEqual(measured.map((path) => `GET ${path}`).toSorted());
     expect(deferredGate).toBe(true);
     rmSync(directory, { recursive: true });
+  });
+
+  it('does not ask `unit` for a route that is not measured', async () => {
+    const asked: unknown[] = [];
+    const unit = (request: PerfRequest): null => (asked.push(request.url), null);
+    const built = await listeningApp(adapterOf(adapter), {
+      perf: { unit },
+      metadata: { controllers: [WorkController] },
+    });
+    for (const path of ['/skipped', '/plain']) await fetch(`${built.url}${path}`);
+    await recordsOf(built, 1);
+    expect(asked).toEqual(['/plain']);
   });
 
   it('names whom `experiments.unit` tells once a gate was checked in it', async () => {

@@ -1,7 +1,7 @@
 import { requestContext } from '../../request/request-state.js';
 import { putOn } from '../../core/stand-in.js';
 import { isThenable } from '../../core/thenable.js';
-import { untilEnd, type EndCall } from './watched-call.js';
+import type { EndCall } from './watched-call.js';
 
 export type Callback = (...results: unknown[]) => unknown;
 type Proceed = (given: readonly unknown[]) => unknown;
@@ -44,7 +44,17 @@ export function settling(proceed: () => unknown, end: EndCall): unknown {
     end(true);
     throw error;
   }
-  return isThenable(result) ? untilEnd(result, end) : result;
+  if (!isThenable(result)) return result;
+  return result.then(
+    (value) => {
+      end(false);
+      return value;
+    },
+    (error) => {
+      end(true);
+      throw error;
+    },
+  );
 }
 
 /**

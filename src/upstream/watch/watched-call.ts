@@ -30,19 +30,6 @@ export function endOf(upstream: Upstream, begun: Call): EndCall {
   };
 }
 
-/** Passes on what a result settles to, and ends its call then. */
-export const untilEnd = <T>(result: PromiseLike<T>, end: EndCall): PromiseLike<T> =>
-  result.then(
-    (value) => {
-      end(false);
-      return value;
-    },
-    (error) => {
-      end(true);
-      throw error;
-    },
-  );
-
 /** Receives what a watched client does. */
 export interface Hearer {
   begin(call: WatchedCall): EndCall;
