@@ -9,7 +9,7 @@ import type { KernelTexts } from '../ports/kernel-files.js';
 import { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import { samplerSource } from './sampler-source.js';
-import type { FilesRequest, LocationsRequest, SamplerThreadData, ThreadMessage } from './sampler.thread.js';
+import type { FilesRequest, LocationsRequest, SamplerThreadData, ThreadMessage } from './sampler-messages.js';
 import type { Position } from './source-lines.js';
 
 const STOP_DEADLINE_MS = 1_000;
