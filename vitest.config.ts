@@ -52,7 +52,7 @@ const APART = [
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
-  'test/e2e/{block-truth,closing,event-loop,event-loop-cases,event-loop-record,event-loop-secrets,event-loop-shared,experiment-effect,opentelemetry-spans,repeated-blocks,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{block-truth,closing,event-loop,event-loop-cases,event-loop-record,event-loop-secrets,event-loop-shared,experiment-effect,measured-blocks,opentelemetry-spans,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,resilience-outages,loop-shares,real-cgroups,sinks-and-requests,soak,throttled-loop,offload/loop-spared}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop,examples/examples,history/{cost,turns}}.test.ts',
   'test/load/{diff,ramp}.test.ts',

@@ -7,7 +7,8 @@ export { PerfService } from './perf.service.js';
 export type { SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 
 export { SkipPerf, SlowMs } from './latency/route.decorators.js';
-export { PerfInterceptor } from './latency/perf.interceptor.js';
+export { Measured } from './work/measured.decorator.js';
+export { PerfInterceptor } from './work/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
 export { NoCompression } from './compression/uncompressed.js';
@@ -115,6 +116,8 @@ export type {
   UpstreamKind,
   UpstreamUse,
   VerdictRecord,
+  WorkRecord,
+  WorkType,
 } from './core/record.js';
 export type {
   CachedMethodStats,
@@ -135,4 +138,5 @@ export type {
   ResilientUpstreamStats,
   UpstreamSnapshot,
   UserUse,
+  WorkSnapshot,
 } from './core/snapshot.js';

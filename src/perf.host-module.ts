@@ -11,7 +11,7 @@ import {
   type OnModuleInit,
   type Provider,
 } from '@nestjs/common';
-import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { APP_INTERCEPTOR, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { Overview } from './ports/overview.js';
 import { PerfApplication } from './request/application.js';
 import { FEATURE_OPTIONS, providePort } from './request/feature.js';
@@ -21,6 +21,8 @@ import { HOST, noOptions, refuseSecondRegistration, secondNest } from './perf.re
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
 import type { SinkOption } from './perf.sinks.js';
+import { PerfInterceptor } from './work/perf.interceptor.js';
+import { WorkFeature } from './work/work.feature.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, PERF_MODULE, PERF_SERVICE, PERF_SINKS } from './perf.tokens.js';
 
 /** The classes that applications inject of `PerfModule`. Not exported: with `isGlobal: false` other modules must not find them here. */
@@ -62,6 +64,12 @@ const forExtensions: Provider[] = [
     PerfRuntime,
     { provide: Overview, useExisting: PerfRuntime },
     { provide: PERF_SERVICE, useClass: PerfService },
+    {
+      provide: APP_INTERCEPTOR,
+      inject: [WorkFeature],
+      // Nest leaves out what is none.
+      useFactory: (work: WorkFeature) => (work.isGlobal ? new PerfInterceptor(work) : null),
+    },
     ...forExtensions,
   ],
   // `PerfModule` takes the services that applications inject from their features.

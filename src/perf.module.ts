@@ -9,8 +9,8 @@ import {
 import { boolean, optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
 import { extensionsOption, missingProviders, refuseTwice, tokenOf, type PerfExtension } from './request/extension.js';
-import { PerfInterceptor } from './latency/perf.interceptor.js';
-import { PerfApplication } from './request/application.js';
+import { PerfInterceptor } from './work/perf.interceptor.js';
+import { WorkFeature } from './work/work.feature.js';
 import { PerfHostModule } from './perf.host-module.js';
 import { FEATURES, type PerfModuleOptions } from './perf.options.js';
 import { noOptions } from './perf.registration.js';
@@ -46,7 +46,7 @@ const services = FEATURES.flatMap(({ service, token }) =>
 const providers: Provider[] = [
   ...services,
   ofHost(PerfService, PERF_SERVICE, (service) => service),
-  ofHost(PerfInterceptor, PerfApplication, (application) => new PerfInterceptor(application)),
+  ofHost(PerfInterceptor, WorkFeature, (work) => new PerfInterceptor(work)),
 ];
 const provided: InjectionToken[] = [...services.map(({ provide }) => provide), PerfService, PerfInterceptor];
 

@@ -30,6 +30,7 @@ import { upstreamFeature } from './upstream/upstream.feature.js';
 import type { UpstreamOptions } from './upstream/upstream.options.js';
 import { usersFeature } from './users/users.feature.js';
 import type { UsersOptions } from './users/users.options.js';
+import { workFeature } from './work/work.feature.js';
 
 /** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
 export interface PerfModuleOptions {
@@ -65,6 +66,12 @@ export interface PerfModuleOptions {
    * @default true
    */
   users?: boolean | UsersOptions;
+  /**
+   * Every message, event, socket message and GraphQL operation measured as `PerfInterceptor` does it, with no decorator: a global
+   * interceptor, which HTTP handlers pass through.
+   * @default false
+   */
+  work?: boolean;
   /**
    * The past minutes, hours and days, and whether it got slower.
    * @default true
@@ -146,6 +153,7 @@ const list = [
   latencyFeature,
   experimentsFeature,
   usersFeature,
+  workFeature,
   historyFeature,
   compressionFeature,
   deferFeature,

@@ -33,6 +33,7 @@ import { PERF_EXTENSIONS, PERF_SINKS } from './perf.tokens.js';
 import { buildPipeline } from './pipeline.js';
 import { UpstreamFeature } from './upstream/upstream.feature.js';
 import { UsersFeature } from './users/users.feature.js';
+import { WorkFeature } from './work/work.feature.js';
 
 /**
  * The life of one application: started once by the module, stopped once: when the HTTP server has closed, or, without one, when
@@ -142,6 +143,7 @@ export class PerfRuntime implements Overview {
       latency: this.provided(Latency),
       experiments: this.provided(ExperimentsFeature),
       users: this.provided(UsersFeature),
+      work: this.provided(WorkFeature),
       compression: this.provided(Compression),
       defer: this.provided(DeferFeature),
       recordings: this.provided(Recordings),
@@ -258,7 +260,7 @@ export class PerfRuntime implements Overview {
       if (feature.snapshotSteps !== undefined) parts.push(yield* feature.snapshotSteps());
     }
     const findings = parts.flatMap(({ findings = [] }) => findings);
-    return Object.assign({ at, routes: [], upstream: [], users: [], ...off }, ...parts, { findings });
+    return Object.assign({ at, routes: [], upstream: [], users: [], work: [], ...off }, ...parts, { findings });
   }
 
   health(): PerfHealth {

@@ -8,6 +8,7 @@ import type { Pipeline, RequestTracker, RequestStep } from './request/tracker.js
 import type { Latency } from './latency/latency.feature.js';
 import type { UpstreamFeature } from './upstream/upstream.feature.js';
 import type { UsersFeature } from './users/users.feature.js';
+import type { WorkFeature } from './work/work.feature.js';
 
 /** The features that act on requests; null where one is off. */
 export interface PipelineParts {
@@ -16,6 +17,7 @@ export interface PipelineParts {
   readonly latency: Latency | null;
   readonly experiments: ExperimentsFeature | null;
   readonly users: UsersFeature | null;
+  readonly work: WorkFeature | null;
   readonly compression: Compression | null;
   readonly defer: DeferFeature | null;
   readonly recordings: Recordings | null;
@@ -26,7 +28,7 @@ const steps = (list: readonly Step[]): RequestStep[] => list.filter((step) => ty
 
 /** All steps of a request, in this order. */
 export function buildPipeline(parts: PipelineParts, requests: RequestTracker): Pipeline {
-  const { eventLoop, upstream, latency, experiments, users, compression, defer, recordings } = parts;
+  const { eventLoop, upstream, latency, experiments, users, work, compression, defer, recordings } = parts;
   const { readSpan } = requests;
   return {
     started: steps([
@@ -36,6 +38,7 @@ export function buildPipeline(parts: PipelineParts, requests: RequestTracker): P
       latency?.addsServerTiming === true && ((state) => latency.started(state)),
       compression && ((state) => compression.started(state)),
     ]),
+    scoped: steps([upstream && ((state) => upstream.started(state))]),
     // The event loop first: records of the others wait for its blocks. Deferred work last: it starts when all is recorded.
     ended: steps([
       eventLoop && ((state) => eventLoop.ended(state)),
@@ -43,6 +46,7 @@ export function buildPipeline(parts: PipelineParts, requests: RequestTracker): P
       latency && ((state) => latency.ended(state)),
       experiments?.engine && ((state) => experiments.ended(state)),
       users && ((state) => users.ended(state)),
+      work && ((state) => work.ended(state)),
       recordings && ((state) => recordings.ended(state)),
       defer?.engine && ((state) => defer.ended(state)),
     ]),

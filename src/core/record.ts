@@ -232,5 +232,27 @@ export interface VerdictRecord {
   verdict: Verdict;
 }
 
+/** What starts work that is no HTTP request. */
+export type WorkType = 'cron' | 'queue' | 'message' | 'event' | 'socket' | 'graphql' | 'method';
+
+/** One call of a method that `@Measured()`, `PerfInterceptor` or `work: true` measures, written when it has ended. */
+export interface WorkRecord {
+  kind: 'work';
+  type: WorkType;
+  /** The class and the method: `'ReportsJob.rebuild'`. */
+  name: string;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  durationMs: number;
+  outcome: 'completed' | 'failed';
+  /** Milliseconds of it: event-loop blocks that this call is proven to have caused. */
+  blockedMs: number;
+  /** Null with `upstream: false`, as the next one is. */
+  time: RequestTime | null;
+  upstream: readonly UpstreamUse[] | null;
+  /** Another call of it was still running when this one began. */
+  overlapped: boolean;
+}
+
 /** A record for a {@link PerfSink}, discriminated by `kind`. */
-export type PerfRecord = RequestRecord | BlockRecord | ResourceRecord | DeferredRecord | VerdictRecord;
+export type PerfRecord = RequestRecord | BlockRecord | ResourceRecord | DeferredRecord | VerdictRecord | WorkRecord;

@@ -1,4 +1,4 @@
-import type { ResourceSample, UpstreamKind } from './record.js';
+import type { ResourceSample, UpstreamKind, WorkType } from './record.js';
 
 /** Counters of deferred work since the application started; `pending`, `running` and `buffered` are of now. */
 export interface DeferStats {
@@ -181,7 +181,8 @@ export interface Finding {
   /**
    * `'repeated-calls'`: N+1, requests of a route ask one upstream for the same URL or command three times and more, on average;
    * `'pool-wait'`: they wait for a connection of a watched pool;
-   * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream.
+   * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream;
+   * `'missed-runs'`: a measured cron job or interval has not started for three of its periods.
    */
   kind: string;
   /** `'GET /orders'`; null when it is no route's. */
@@ -261,6 +262,21 @@ export interface OffloadMethodStats {
   cloneMs: number;
 }
 
+/** All calls of one measured method since the application started; `running` is of now. */
+export interface WorkSnapshot {
+  type: WorkType;
+  /** `'ReportsJob.rebuild'` */
+  name: string;
+  /** Calls that have ended. */
+  count: number;
+  /** Of `count`: those that threw. */
+  failed: number;
+  running: number;
+  /** When the last call began, epoch milliseconds; 0: never. */
+  lastAt: number;
+  durationMs: Durations;
+}
+
 /** Everything that is known now. What a switched-off feature would fill is null (routes: empty). */
 export interface PerfSnapshot {
   /** Epoch milliseconds. */
@@ -275,6 +291,8 @@ export interface PerfSnapshot {
   upstream: readonly UpstreamSnapshot[];
   /** The twenty that took most time in the last hour; `PerfService.users()` lists more. */
   users: readonly UserUse[];
+  /** Messages, jobs, events and methods that are measured. */
+  work: readonly WorkSnapshot[];
   findings: readonly Finding[];
   /** By upstream; null without `extensions: [resilience(…)]`. */
   resilience: Readonly<Record<string, ResilientUpstreamStats>> | null;

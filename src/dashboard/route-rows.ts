@@ -1,4 +1,5 @@
 import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
+import { isTraffic } from '../core/work-methods.js';
 import type { RecentCounts } from './recent-counts.js';
 import { nameOf } from './recent-records.js';
 import type { DashboardData, OtherRoutes, RouteRow } from './view.js';
@@ -55,7 +56,7 @@ export function totalsOf({ routes }: PerfSnapshot): NonNullable<DashboardData['t
   const totals = { count: 0, errors: 0, inFlight: 0, routes: routes.length };
   for (const { method, count, errors, inFlight } of routes) {
     // The rows of a resolver's HTTP request count it already.
-    if (method === 'GRAPHQL') continue;
+    if (!isTraffic(method)) continue;
     totals.count += count;
     totals.errors += errors;
     totals.inFlight += inFlight;

@@ -3,6 +3,7 @@ import type { Counts } from '../ports/history.js';
 import type { CountedRoute } from '../ports/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
+import { isTraffic } from '../core/work-methods.js';
 import type { EarlierCounts } from './earlier-counts.js';
 import { pushPoint } from './push-point.js';
 import type { TrafficPoint } from './view.js';
@@ -60,7 +61,7 @@ export class Traffic {
     for (const { route, byStatus } of totals) {
       yield;
       // The rows of a resolver's HTTP request count it already.
-      if (route.method === 'GRAPHQL') continue;
+      if (!isTraffic(route.method)) continue;
       for (const [status, histogram] of byStatus) {
         now.merge(histogram);
         if (status >= 500) failed += histogram.count;

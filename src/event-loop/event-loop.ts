@@ -110,7 +110,8 @@ export class EventLoop implements Feature {
   }
 
   ended(state: RequestState): void {
-    if (this.closed || state.within !== null) return;
+    if (this.closed) return;
+    if (state.within !== null) return this.watch.requestEnded(state.endedMs);
     this.ending = state;
     this.watch.requestEnded(state.endedMs);
     this.ending = null;
@@ -183,17 +184,19 @@ export class EventLoop implements Feature {
     const { request, othersWaited } = verdict;
     const hasWaited = (state: RequestState): boolean => (request === null ? !votes.ran.has(state) : state !== request);
     const delayed = othersWaited ? inFlight.filter(hasWaited) : [];
-    this.charge(block, verdict, delayed);
+    this.charge(block, verdict, delayed, votes.shown);
     const recorded = this.record({ block, verdict, samples: samples.length, gcMs, delayed });
     this.recording.add(recorded);
     void recorded.finally(() => this.recording.delete(recorded));
   }
 
-  private charge(block: Block, { request }: Verdict, delayed: readonly RequestState[]): void {
+  private charge(block: Block, { request }: Verdict, delayed: readonly RequestState[], shown: readonly Sample[]): void {
     for (const state of delayed) state.delayedMs += measureInside(block, state);
     if (request === null) return;
     const ms = measureInside(block, request);
     request.blockedMs += ms;
+    const scope = findScope(shown);
+    if (scope !== null) scope.blockedMs += measureInside(block, scope);
     this.reader.read('the route', () => request.route, null)?.stats?.blocked(ms);
   }
 
@@ -206,6 +209,14 @@ export class EventLoop implements Feature {
       this.reader.failed('a record', error);
     }
   }
+}
+
+/** The scope within the request that had at least half of the samples; null: none had. */
+function findScope(samples: readonly Sample[]): RequestState | null {
+  const counts = new Map<RequestState | null, number>();
+  for (const { scope = null } of samples) counts.set(scope, (counts.get(scope) ?? 0) + 1);
+  const most = [...counts].find(([, count]) => 2 * count >= samples.length);
+  return most?.[0] ?? null;
 }
 
 const isDebuggable = (): boolean =>

@@ -24,6 +24,8 @@ export interface Sample {
   readonly frames: readonly Frame[];
   /** The request of the async context. Null: none of this application. */
   readonly state: RequestState | null;
+  /** A scope within the request, as a resolver's; null: the code was the request's own. */
+  readonly scope?: RequestState | null;
   /** Frames were left out, because the stack is too deep or could not be read. */
   readonly cut: boolean;
 }

@@ -28,3 +28,5 @@ export const RESOLVER_REFERENCE_METADATA = 'graphql:resolve_reference';
 /** On a class that works a queue of BullMQ, and on its methods that hear of jobs. */
 export const PROCESSOR_METADATA = 'bullmq:processor_metadata';
 export const ON_WORKER_EVENT_METADATA = 'bullmq:worker_events_metadata';
+/** On methods: whether a pattern is a message's (1) or an event's (2). */
+export const PATTERN_HANDLER_METADATA = 'microservices:handler_type';

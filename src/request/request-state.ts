@@ -33,6 +33,8 @@ export interface RequestOwner {
   experiments: DecidesGates | null;
   /** Null with `compression: false`. */
   sharedAnswers: FindsSharedAnswers | null;
+  /** Measured work that no HTTP request starts; its class is that room's own. */
+  works?: object | null;
   /** Null where no route is known. */
   readonly declaredParameters: DeclaredParameters | null;
   nextId(): string;

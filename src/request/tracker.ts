@@ -49,6 +49,8 @@ export type RequestStep = (state: RequestState) => void;
 export interface Pipeline {
   readonly started: readonly RequestStep[];
   readonly ended: readonly RequestStep[];
+  /** At the start of a scope within a request. */
+  readonly scoped?: readonly RequestStep[];
 }
 
 /** Start and end of every request of one application, each exactly once, and those in flight. */
@@ -57,6 +59,7 @@ export class RequestTracker implements RequestOwner {
   deferrer: RequestOwner['deferrer'] = null;
   experiments: RequestOwner['experiments'] = null;
   sharedAnswers: RequestOwner['sharedAnswers'] = null;
+  works: object | null = null;
   /** The active span, from a sink that knows a tracer; null without one. */
   readSpan: (() => SpanRef | null) | null = null;
   /** Set once, before the first request: pipeline.ts has the list. */
@@ -154,7 +157,9 @@ export class RequestTracker implements RequestOwner {
   begin(within: RequestState | null = null): RequestState {
     const state = new RequestState(null, null, this.nowMs(), this);
     state.within = within;
-    return within === null ? this.begun(state) : state;
+    if (within === null) return this.begun(state);
+    this.run(this.pipeline.scoped ?? [], state);
+    return state;
   }
 
   private begun(state: RequestState): RequestState {

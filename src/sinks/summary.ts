@@ -1,6 +1,7 @@
 import { percent } from '../core/figures.js';
 import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
+import { isTraffic } from '../core/work-methods.js';
 import { counted, nameOf } from './names.js';
 import { RouteWaits } from './route-waits.js';
 import { quantileMs, RouteWindows } from './window.js';
@@ -8,8 +9,6 @@ import { quantileMs, RouteWindows } from './window.js';
 const SHOWN_ROUTES = 3;
 /** Below this number of requests the line has their mean, because percentiles are chance. */
 const MIN_COUNT = 10;
-/** The rows of a resolver's HTTP request count it already. */
-const GRAPHQL = 'GRAPHQL';
 
 /** Sums up one window after another. */
 export class Summaries {
@@ -32,7 +31,7 @@ export class Summaries {
     const { routes, eventLoop, resources, defer } = host.snapshot();
     this.waits.next(routes);
     const windows = this.windows.next(host);
-    const http = windows.filter(({ method }) => method !== GRAPHQL);
+    const http = windows.filter(({ method }) => isTraffic(method));
     const longest = windows.sort((a, b) => b.totalMs - a.totalMs).slice(0, SHOWN_ROUTES);
     const allAborted = sum(routes, ({ aborted }) => aborted);
     const allLost = defer === null ? 0 : defer.failed + defer.dropped;

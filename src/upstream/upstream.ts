@@ -1,6 +1,6 @@
 import { entryOf } from '../core/entry-of.js';
 import type { RequestTime } from '../core/record.js';
-import { storedRequest, type RequestState } from '../request/request-state.js';
+import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
 import { isMeasured, type Route } from '../request/routes.js';
 import type { RequestTracker } from '../request/tracker.js';
 import { RequestCalls, type LoopClock, type OpenCall, type OpenWait } from './request-calls.js';
@@ -14,6 +14,8 @@ export interface Call {
   readonly startedMs: number;
   /** The call on its request; null where no request is known, or the call is not timed there. */
   readonly timed: OpenCall | null;
+  /** The same for the scope within the request, a resolver's or a measured method's, that makes it. */
+  readonly scoped: OpenCall | null;
 }
 
 /** The request whose code runs; null: none. Foreign: a request of another application. */
@@ -92,15 +94,23 @@ export class Upstream {
     target.inFlight += 1;
     // A request that has ended has its record already.
     if ((state === null || state.closed) && !background) this.unplaced += 1;
-    return { target, startedMs, timed: this.callsOf(state)?.begin(target, what, startedMs) ?? null };
+    const scope = requestContext.getStore() ?? null;
+    const isWithin = scope !== null && scope.within !== null && scope.within === state;
+    return {
+      target,
+      startedMs,
+      timed: this.callsOf(state)?.begin(target, what, startedMs) ?? null,
+      scoped: isWithin ? (this.callsOf(scope)?.begin(target, what, startedMs) ?? null) : null,
+    };
   }
 
-  end({ target, startedMs, timed }: Call, failed: boolean): void {
+  end({ target, startedMs, timed, scoped }: Call, failed: boolean): void {
     const nowMs = this.clock.nowMs();
     target.inFlight -= 1;
     if (failed) target.errors += 1;
     target.durations.record(nowMs - startedMs);
     timed?.of.end(timed, nowMs, failed);
+    scoped?.of.end(scoped, nowMs, failed);
   }
 
   /** A call that a client reports at its end, without its request. */

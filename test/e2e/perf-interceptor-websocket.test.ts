@@ -7,7 +7,7 @@ import { MessageBody, SubscribeMessage, WebSocketGateway, WsException, type WsRe
 import { concatMap, from, interval, map, type Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { PerfInterceptor, PerfService, type RequestRecord } from '../../src/index.js';
+import { PerfInterceptor, PerfService, type WorkRecord } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
 import { adapters, startApp, type Adapter, type TestApp } from '../fixtures/app.js';
 
@@ -26,8 +26,7 @@ class MeasuredGateway {
     return from([1, 2, 3]).pipe(
       concatMap(async (part) => {
         await delay((id * 5 + part * 3) % 11);
-        this.perf.note({ rows: 1, bytes: id });
-        return { event: 'part', data: part };
+        return this.perf.timed(`part of ${id}`, async () => ({ event: 'part', data: part }));
       }),
     );
   }
@@ -81,10 +80,10 @@ function answers(socket: WebSocket, count: number): Promise<unknown[]> {
   });
 }
 
-async function recordsOnce(running: TestApp, count: number): Promise<RequestRecord[]> {
-  const requests = () => running.sink.records.filter((record) => record.kind === 'request');
-  await expect.poll(async () => (await settle(running.app), requests().length)).toBeGreaterThanOrEqual(count);
-  return requests();
+async function recordsOnce(running: TestApp, count: number): Promise<WorkRecord[]> {
+  const works = () => running.sink.records.filter((record) => record.kind === 'work');
+  await expect.poll(async () => (await settle(running.app), works().length)).toBeGreaterThanOrEqual(count);
+  return works();
 }
 
 async function end(running: TestApp, ...sockets: WebSocket[]): Promise<void> {
@@ -113,15 +112,14 @@ describe.each(adapters)('a WebSocket gateway beside %s', (adapter) => {
     send(socket, 'fail', null);
     await recordsOnce(running, 2);
     await (await fetch(`${running.url}/http`)).text();
-    const records = await recordsOnce(running, 3);
+    const requests = await running.requests();
+    const records = await recordsOnce(running, 2);
     await end(running, socket);
-    expect(
-      records.map(({ method, route, handler, status, outcome }) => [method, route, handler, status, outcome]),
-    ).toEqual([
-      ['WS', 'echo', 'MeasuredGateway.echo', 200, 'completed'],
-      ['WS', 'fail', 'MeasuredGateway.fail', 500, 'completed'],
-      ['GET', '/http', 'HttpController.http', 200, 'completed'],
+    expect(records.map(({ type, name, outcome }) => [type, name, outcome])).toEqual([
+      ['socket', 'MeasuredGateway.echo', 'completed'],
+      ['socket', 'MeasuredGateway.fail', 'failed'],
     ]);
+    expect(requests.map(({ handler }) => handler)).toEqual(['HttpController.http']);
   });
 
   it('has messages measured once where PerfInterceptor is global as well; gateways have global ones since Nest 12', async () => {
@@ -131,10 +129,11 @@ describe.each(adapters)('a WebSocket gateway beside %s', (adapter) => {
     send(socket, 'plain', null);
     send(socket, 'echo', null);
     await answered;
-    const reached = process.env['NEST_MAJOR'] === '11' ? ['echo'] : ['echo', 'plain'];
-    const routes = (await recordsOnce(running, reached.length)).map(({ route }) => route);
+    const reached =
+      process.env['NEST_MAJOR'] === '11' ? ['MeasuredGateway.echo'] : ['MeasuredGateway.echo', 'MeasuredGateway.plain'];
+    const names = (await recordsOnce(running, reached.length)).map(({ name }) => name);
     await end(running, socket);
-    expect(routes.sort()).toEqual(reached);
+    expect(names.sort()).toEqual(reached);
   });
 
   it('never mixes the contexts of streams that run at the same time', async () => {
@@ -152,8 +151,8 @@ describe.each(adapters)('a WebSocket gateway beside %s', (adapter) => {
     await Promise.all(answered);
     const records = await recordsOnce(running, ids.length);
     await end(running, ...sockets);
-    const notes = records.map(({ note }) => note).sort((a, b) => a!.bytes! - b!.bytes!);
-    expect(notes).toEqual(ids.map((id) => ({ rows: 3, bytes: 3 * id })));
+    const made = records.map(({ upstream }) => upstream!.map(({ target, calls }) => `${target}: ${calls}`).join());
+    expect(made.toSorted()).toEqual(ids.map((id) => `part of ${id}: 3`).toSorted());
   });
 
   it('counts a stream that the client leaves as aborted, and shows it in flight until then', async () => {
@@ -166,11 +165,11 @@ describe.each(adapters)('a WebSocket gateway beside %s', (adapter) => {
       running.app
         .get(PerfService)
         .snapshot()
-        .routes.find(({ route }) => route === 'endless')!;
+        .routes.find(({ route }) => route === 'MeasuredGateway.endless')!;
     expect(row()).toMatchObject({ count: 0, inFlight: 1 });
     socket.close();
     const [record] = await recordsOnce(running, 1);
-    expect(record).toMatchObject({ method: 'WS', route: 'endless', status: 499, outcome: 'aborted' });
+    expect(record).toMatchObject({ type: 'socket', name: 'MeasuredGateway.endless', outcome: 'completed' });
     expect(row()).toMatchObject({ count: 1, aborted: 1, inFlight: 0 });
     await end(running, socket);
   });

@@ -78,7 +78,7 @@ describe.each(adapters)('prometheusSink on %s', (adapter) => {
     await (await fetch(`${running.url}/fast`)).text();
     await running.requests();
     const families = await scrape(`${running.url}/metrics`);
-    expect(valueOf(families, HANDLERS, { kind: 'ws', handler: 'EchoGateway.echo', status: '200' })).toBe(1);
+    expect(valueOf(families, HANDLERS, { kind: 'socket', handler: 'EchoGateway.echo', status: '200' })).toBe(1);
     expect(samplesOf(families, HANDLERS)).toHaveLength(1);
     const routes = samplesOf(families, REQUESTS).map(({ labels }) => labels['http_route']);
     expect(routes).toContain('/fast');
@@ -144,8 +144,8 @@ describe('prometheusSink in a microservice', () => {
     await expect(lastValueFrom(client.send('fail', ''))).rejects.toMatchObject({ message: 'not today' });
     await settle(app);
     const families = await scrape(`http://127.0.0.1:${sink.port}/metrics`);
-    expect(valueOf(families, HANDLERS, { kind: 'rpc', handler: 'SumsController.sum', status: '200' })).toBe(1);
-    expect(valueOf(families, HANDLERS, { kind: 'rpc', handler: 'SumsController.fail', status: '500' })).toBe(1);
+    expect(valueOf(families, HANDLERS, { kind: 'message', handler: 'SumsController.sum', status: '200' })).toBe(1);
+    expect(valueOf(families, HANDLERS, { kind: 'message', handler: 'SumsController.fail', status: '500' })).toBe(1);
     expect(samplesOf(families, REQUESTS)).toEqual([]);
     await client.close();
     await app.close();

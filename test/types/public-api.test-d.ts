@@ -235,8 +235,11 @@ switch (record.kind) {
   case 'verdict':
     expectTypeOf(record.verdict).toEqualTypeOf<Verdict>();
     break;
+  case 'work':
+    expectTypeOf(record.outcome).toEqualTypeOf<'completed' | 'failed'>();
+    break;
   default:
-    // Five kinds and no more: a sixth is a change for every sink.
+    // Six kinds and no more: a seventh is a change for every sink.
     expectTypeOf(record).toEqualTypeOf<never>();
 }
 if (record.kind === 'request') {

@@ -27,6 +27,7 @@ describe('health', () => {
       offload: null,
       upstream: [],
       users: [],
+      work: [],
       findings: [],
       resilience: null,
       cache: null,

@@ -10,6 +10,7 @@ const ALL_OFF: PipelineParts = {
   latency: null,
   experiments: null,
   users: null,
+  work: null,
   compression: null,
   defer: null,
   recordings: null,

@@ -5,6 +5,7 @@ import type {
   PoolSnapshot,
   RouteSnapshot,
   UpstreamSnapshot,
+  WorkSnapshot,
 } from '../../core/snapshot.js';
 import type { BlockTotal } from './block-totals.js';
 import { isHttp } from './durations.js';
@@ -48,7 +49,7 @@ const linesOf = (counts: Counts | null, ...shared: string[]): Line[] =>
 const by = (attribute: string, of: (snapshot: PerfSnapshot) => Counts | null): Reading =>
   lines([attribute], ({ snapshot }) => linesOf(of(snapshot)));
 
-/** The routes of a snapshot without those of `PerfInterceptor`, which are no requests. */
+/** Measured work stands among the routes of a snapshot, and is no request. */
 const httpRoutes = ({ routes }: PerfSnapshot): RouteSnapshot[] => routes.filter(({ method }) => isHttp(method));
 
 /** Requests without a route share one row, of whatever methods: a series must not change its name when another one comes. */
@@ -74,6 +75,24 @@ const byTarget = (of: (upstream: UpstreamSnapshot) => number): Reading =>
   lines(['target', 'kind'], ({ snapshot, cap }) =>
     snapshot.upstream.map((upstream) => [of(upstream), cap.admit(upstream.target), upstream.kind]),
   );
+
+/** Methods are as many as the code has. */
+const byWork = (of: (work: WorkSnapshot) => number): Reading =>
+  lines(['kind', 'handler'], ({ snapshot, cap }) =>
+    snapshot.work.flatMap((work): Line[] => (work.lastAt === 0 ? [] : [[of(work), work.type, cap.admit(work.name)]])),
+  );
+
+/** The busiest of what a pod can run out of, 0 to 1: the event loop, its CPU and its memory. Null where nothing is known. */
+function capacityUsed({ eventLoop, resources }: PerfSnapshot): number | null {
+  const { memoryBytes } = resources?.limits ?? { memoryBytes: null };
+  const working = resources?.memory.workingSetBytes ?? null;
+  const known = [
+    eventLoop?.utilization ?? null,
+    resources?.cpu.window?.utilization ?? null,
+    memoryBytes === null || working === null ? null : working / memoryBytes,
+  ].filter((ratio) => ratio !== null);
+  return known.length === 0 ? null : Math.max(...known);
+}
 
 /** In whole microseconds: a sum that is made of its mean again must not seem to go back. */
 const endedSeconds = ({ calls, inFlight, durationMs }: UpstreamSnapshot): number =>
@@ -177,6 +196,12 @@ const ROWS: readonly Row[] = [
     ofResources(({ limits }) => limits.memoryBytes),
   ],
 
+  [
+    gauge('perf.capacity.used', '1'),
+    'The busiest of event loop, CPU against its limit and memory against its limit: what an autoscaler follows.',
+    single(capacityUsed),
+  ],
+
   // The process itself; in Prometheus by the names that prom-client gives it.
   [
     counter('process.cpu.time', 's', { name: 'process_cpu_seconds_total', standard: true }),
@@ -226,6 +251,12 @@ const ROWS: readonly Row[] = [
     counter('perf.compression', 'By'),
     'Bytes of responses before (in) and after (out) compression.',
     by('direction', ({ compression: of }) => of && { in: of.bytesIn, out: of.bytesOut }),
+  ],
+
+  [
+    gauge('perf.work.last_start_timestamp', 's'),
+    'When the last call of a measured method began, seconds since the epoch.',
+    byWork(({ lastAt }) => lastAt / 1_000),
   ],
 
   // The servers that the application calls. Never by user, path or statement.

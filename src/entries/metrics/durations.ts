@@ -1,5 +1,6 @@
 import { entryOf } from '../../core/entry-of.js';
 import { classStatus } from '../../core/status-cap.js';
+import { isWork } from '../../core/work-methods.js';
 import { OVERFLOW, type SeriesCap } from './series-cap.js';
 
 /** Identifies a series, of a record as of a histogram. */
@@ -46,7 +47,7 @@ const FIRST_BYTE: Duration = {
 
 const HANDLER: Duration = {
   name: 'perf.handler.duration',
-  help: 'Duration of the messages, events and resolvers that PerfInterceptor measures.',
+  help: 'Duration of measured work that no HTTP request starts: jobs, messages, events, sockets, resolvers.',
   prometheus: 'perf_handler_duration_seconds',
   subjectOf: ({ handler, route }) => handler ?? route,
   attributesOf: ({ method, status }, handler) => ({ kind: method.toLowerCase(), handler, status: status! }),
@@ -59,10 +60,7 @@ export const DEFAULT_BOUNDS_SECONDS: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ];
 
-/** Methods that `PerfInterceptor` records. A request cannot have one: its method would be `_OTHER`. */
-const HANDLER_METHODS: ReadonlySet<string> = new Set(['RPC', 'WS', 'GRAPHQL']);
-
-export const isHttp = (method: string): boolean => !HANDLER_METHODS.has(method);
+export const isHttp = (method: string): boolean => !isWork(method);
 
 /** One series of a duration: `labels` in the form that a sink writes. */
 export interface Series<L> {

@@ -84,7 +84,11 @@ class OpenTelemetrySink implements PerfSink {
   publish(records: readonly PerfRecord[]): void {
     for (const record of records) {
       if (record.kind === 'block') this.blocks.add(record);
-      else if (record.kind === 'request') {
+      else if (record.kind === 'work') {
+        const { type, name, outcome, durationMs } = record;
+        const status = outcome === 'failed' ? 500 : 200;
+        this.count({ method: type.toUpperCase(), route: name, handler: name, status }, durationMs);
+      } else if (record.kind === 'request') {
         if (record.outcome === 'completed') this.count(record, record.durationMs);
         const { firstByteMs, method, route, handler } = record;
         if (firstByteMs !== null) this.count({ method, route, handler, status: null }, firstByteMs);

@@ -65,14 +65,16 @@ export class Probe {
       const passed = words[WORD.due]!;
       const lateUnits = (atMs * UNITS_PER_MS - words[WORD.askedAt]!) | 0;
       const { frames, cut } = captureFrames(this.serve, FRAMES_OF_SCRIPT);
-      const sample: Sample = {
+      const sample = {
         atMs,
         askedMs: lateUnits > 0 ? atMs - lateUnits * MS_PER_UNIT : atMs,
         due: passed - this.due,
-        state: this.currentRequest(),
+        state: null,
+        scope: null,
         frames,
         cut,
       };
+      this.attribute(sample);
       this.due = passed;
       if (samples.length < MAX_SAMPLES) samples[samples.length] = sample;
       const idle = frames.length === 0 && !cut;
@@ -82,10 +84,11 @@ export class Probe {
     }
   };
 
-  private currentRequest(): RequestState | null {
+  private attribute(sample: { state: RequestState | null; scope: RequestState | null }): void {
     const stored = apply(getStore, requestContext, []);
-    const request = stored?.within ?? stored;
-    return request !== undefined && request.owner === this.application ? request : null;
+    if (stored === undefined || stored.owner !== this.application) return;
+    sample.state = stored.within ?? stored;
+    if (stored.within !== null) sample.scope = stored;
   }
 }
 

@@ -1,5 +1,6 @@
 import { entryOf } from '../../core/entry-of.js';
 import { Histogram } from '../../core/histogram.js';
+import { isTraffic } from '../../core/work-methods.js';
 
 /** Calls to one upstream. */
 export interface TargetSums {
@@ -83,8 +84,8 @@ export class ProcessSums {
   }
 }
 
-/** Whether a route counts in all routes together: a GraphQL resolver's HTTP request is counted already. */
-export const isCounted = (route: string): boolean => !route.startsWith('GRAPHQL ');
+/** Whether a row counts in all routes together: jobs are no traffic, and a GraphQL resolver's HTTP request is counted already. */
+export const isCounted = (route: string): boolean => isTraffic(route.slice(0, route.indexOf(' ')));
 
 /** All routes of one process in a stretch of time. */
 export class SiteWindow {

@@ -3,7 +3,7 @@ import { AggregationTemporality, type DataPoint, type Histogram, type MetricData
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { METRICS } from '../../../../src/entries/metrics/catalogue.js';
 import { openTelemetrySink } from '../../../../src/entries/opentelemetry.js';
-import { blockRecord, requestRecord } from '../../../fixtures/records.js';
+import { blockRecord, requestRecord, workRecord } from '../../../fixtures/records.js';
 import { everything, FakeHost } from '../../../fixtures/sink-host.js';
 import { AlsContextManager, OtelLoopback } from '../../../fixtures/otel.js';
 
@@ -55,18 +55,18 @@ describe('openTelemetrySink on the real metrics SDK', () => {
     expect(points[0]!.value.buckets.counts.slice(0, 4)).toEqual([1, 0, 0, 1]);
   });
 
-  it('records what PerfInterceptor measures as durations of handlers, and not among requests', async () => {
+  it('records measured work as durations of handlers, and not among requests', async () => {
     const { sink } = await started();
     await sink.publish([
-      requestRecord({ method: 'RPC', route: '{"cmd":"sum"}', handler: 'Sums.sum', durationMs: 40 }),
-      requestRecord({ method: 'WS', route: 'ticks', handler: 'Ticks.tick', status: 500, durationMs: 2 }),
+      workRecord({ type: 'message', name: 'Sums.sum', durationMs: 40 }),
+      workRecord({ type: 'socket', name: 'Ticks.tick', outcome: 'failed', durationMs: 2 }),
     ]);
     const all = await otel.collect();
     expect(all.has('http.server.request.duration')).toBe(false);
     const points = all.get('perf.handler.duration')!.dataPoints as DataPoint<Histogram>[];
     expect(points.map(({ attributes, value }) => [attributes, value.sum])).toEqual([
-      [{ kind: 'rpc', handler: 'Sums.sum', status: 200 }, 0.04],
-      [{ kind: 'ws', handler: 'Ticks.tick', status: 500, 'error.type': '500' }, 0.002],
+      [{ kind: 'message', handler: 'Sums.sum', status: 200 }, 0.04],
+      [{ kind: 'socket', handler: 'Ticks.tick', status: 500, 'error.type': '500' }, 0.002],
     ]);
   });
 

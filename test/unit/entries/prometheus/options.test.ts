@@ -35,7 +35,7 @@ describe('prometheusSink', () => {
     const prefixed = await scrapeOf({ prefix: 'shop_' });
     expect([...prefixed.keys()]).toEqual([...plain.keys()].map((name) => `shop_${name}`));
     expect(valueOf(prefixed, 'shop_container_memory_working_set_bytes')).toBe(250_000);
-    expect(valueOf(prefixed, 'shop_perf_handler_duration_seconds_count', { kind: 'rpc' })).toBe(2);
+    expect(valueOf(prefixed, 'shop_perf_handler_duration_seconds_count', { kind: 'message' })).toBe(2);
   });
 
   it('counts durations in `buckets`, requests as handlers', async () => {
@@ -49,7 +49,7 @@ describe('prometheusSink', () => {
       ['0.8', 4],
       ['+Inf', 5],
     ]);
-    expect(of('perf_handler_duration_seconds', { kind: 'rpc' }).map(([, value]) => value)).toEqual([0, 1, 2, 2]);
+    expect(of('perf_handler_duration_seconds', { kind: 'message' }).map(([, value]) => value)).toEqual([0, 1, 2, 2]);
   });
 
   it('puts `labels` on every metric beside its own', async () => {

@@ -28,17 +28,17 @@ describe('prometheusSink', () => {
     expect(valueOf(families, `${name}_count`, { http_route: '', http_response_status_code: '404' })).toBe(1);
   });
 
-  it('exposes what PerfInterceptor measures by kind and handler, and never among HTTP requests', async () => {
+  it('exposes measured work by kind and handler, and never among HTTP requests', async () => {
     const { scrape } = await started({}, everything());
     const families = await scrape();
     const name = 'perf_handler_duration_seconds';
     expect(families.get(name)?.type).toBe('histogram');
     expect(samplesOf(families, `${name}_count`).map(({ labels, value }) => [labels, value])).toEqual([
-      [{ kind: 'rpc', handler: 'UsersController.findOne', status: '200' }, 2],
+      [{ kind: 'message', handler: 'UsersController.findOne', status: '200' }, 2],
       [{ kind: 'graphql', handler: 'UsersController.findOne', status: '500' }, 1],
     ]);
-    expect(valueOf(families, `${name}_sum`, { kind: 'rpc' })).toBeCloseTo(0.043, 9);
-    expect(valueOf(families, `${name}_bucket`, { kind: 'rpc', le: '0.005' })).toBe(1);
+    expect(valueOf(families, `${name}_sum`, { kind: 'message' })).toBeCloseTo(0.043, 9);
+    expect(valueOf(families, `${name}_bucket`, { kind: 'message', le: '0.005' })).toBe(1);
     const http = [...families.values()].flatMap(({ samples }) => samples.map(({ labels }) => labels));
     const methods = http.map(({ http_request_method }) => http_request_method).filter((method) => method !== undefined);
     expect([...new Set(methods)].sort()).toEqual(['GET', 'POST', '_OTHER']);

@@ -1,0 +1,77 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
+import { defer, Observable } from 'rxjs';
+import type { WorkType } from '../core/record.js';
+import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
+import { stateOf } from '../request/tracker.js';
+import { WorkFeature } from './work.feature.js';
+import { entryTypeOf } from './work-type.js';
+
+/** Calls under way: one that is asked for globally and by its class as well is measured once. */
+const MEASURED = new WeakSet<ExecutionContext>();
+
+/**
+ * Measures messages, events, socket messages and GraphQL operations, each call as a scope of its own: with
+ * `@UseInterceptors(PerfInterceptor)` on a handler or its class, or all of them with `PerfModule.forRoot({ work: true })`.
+ * HTTP handlers pass through: their requests are measured already.
+ */
+@Injectable()
+export class PerfInterceptor implements NestInterceptor {
+  /** @internal */
+  constructor(@Inject(WorkFeature) private readonly work: WorkFeature) {}
+
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const type = typeOf(context);
+    if (type === null || MEASURED.has(context)) return next.handle();
+    return new Observable((subscriber) => {
+      const { work } = this;
+      const measured = { owner: context.getClass(), name: context.getHandler().name, method: context.getHandler() };
+      const within = type === 'graphql' ? this.requestOf(context) : undefined;
+      const state = work.begin(type, measured, within);
+      if (state === null) return next.handle().subscribe(subscriber);
+      MEASURED.add(context);
+      work.announce(state, measured.name);
+      // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
+      const subscription = requestContext.run(state, () =>
+        // Deferred: what throws before it returns an Observable must end the scope as well.
+        defer(() => next.handle()).subscribe({
+          next: (value) => subscriber.next(value),
+          error: (error: unknown) => {
+            work.end(state, true);
+            subscriber.error(error);
+          },
+          complete: () => {
+            work.end(state, false);
+            subscriber.complete();
+          },
+        }),
+      );
+      return () => {
+        MEASURED.delete(context);
+        subscription.unsubscribe();
+        work.end(state, false, true);
+      };
+    });
+  }
+
+  /** The HTTP request that a resolver answers a part of: deferred work, calls and blocks in it are that request's as well. */
+  private requestOf(context: ExecutionContext): RequestState | null {
+    const { req } = context.getArgByIndex<{ req?: unknown } | undefined>(2) ?? {};
+    const state = storedRequest() ?? stateOf(req);
+    if (state === null || state.owner !== this.work.host.requests || state.closed) return null;
+    return state.request === null ? null : state;
+  }
+}
+
+function typeOf(context: ExecutionContext): WorkType | null {
+  switch (context.getType<string>()) {
+    case 'rpc':
+      return entryTypeOf(context.getHandler()) === 'event' ? 'event' : 'message';
+    case 'ws':
+      return 'socket';
+    case 'graphql':
+      return 'graphql';
+    default:
+      return null;
+  }
+}

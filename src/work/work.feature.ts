@@ -1,0 +1,153 @@
+import type { ModulesContainer } from '@nestjs/core';
+import { entryOf } from '../core/entry-of.js';
+import { epochMsOf } from '../core/clock.js';
+import type { WorkRecord, WorkType } from '../core/record.js';
+import type { PerfSnapshot } from '../core/snapshot.js';
+import { RecordHold } from '../ports/record-hold.js';
+import { PerfApplication } from '../request/application.js';
+import {
+  optionalPort,
+  provideFeature,
+  type Feature,
+  type FeatureBoot,
+  type FeatureDefinition,
+} from '../request/feature.js';
+import { prototypeOf, wrappersOf } from '../request/prototypes.js';
+import { requestContext, type RequestState } from '../request/request-state.js';
+import { routeHandlerOf } from '../request/route-handler.js';
+import { isMeasured } from '../request/routes.js';
+import { workOption } from './work.options.js';
+import { WorkRow } from './work-row.js';
+import { intervalOf } from './work-type.js';
+import { isMeasuredClass, registerWorks, type MeasuredMethod, type Works } from './works.js';
+
+/** Messages, jobs, events, sockets, resolvers and methods of one application: each call is a scope of its own. */
+export class WorkFeature implements Feature, Works {
+  private readonly rows = new Map<string, WorkRow>();
+  private readonly announced = new WeakMap<RequestState, string>();
+  private readonly calls = new WeakMap<RequestState, { readonly row: WorkRow; readonly overlapped: boolean }>();
+
+  constructor(
+    /** A global interceptor measures what nobody has decorated. */
+    readonly isGlobal: boolean,
+    readonly host: PerfApplication,
+    private readonly holds: RecordHold | null,
+  ) {}
+
+  install({ modules }: FeatureBoot): void {
+    this.host.requests.works = this;
+    if (this.host.enabled) this.register(modules);
+  }
+
+  get isOpen(): boolean {
+    return this.host.requests.works === this;
+  }
+
+  /** A call begins; null where it is not measured. `within`: the request or scope that it is a part of. */
+  begin(type: WorkType, measured: MeasuredMethod, within = this.openScope()): RequestState | null {
+    const { requests, nowMs, enabled } = this.host;
+    if (!enabled) return null;
+    const row = this.rowOf(type, measured);
+    if (!isMeasured(row.route)) return null;
+    const state = requests.begin(within);
+    state.route = row.route;
+    this.calls.set(state, { row, overlapped: row.running > 0 });
+    row.started(nowMs());
+    return state;
+  }
+
+  /** Aborted: whoever has asked wants the rest of it no more. */
+  end(state: RequestState, failed: boolean, aborted = false): void {
+    this.host.requests.end(state, aborted ? 499 : failed ? 500 : 200, aborted);
+  }
+
+  /** The interceptor has begun the scope of the call that a measured method of this name makes next. */
+  announce(state: RequestState, name: string): void {
+    this.announced.set(state, name);
+  }
+
+  isAnnounced(name: string): boolean {
+    const stored = requestContext.getStore();
+    if (stored === undefined || this.announced.get(stored) !== name) return false;
+    return this.announced.delete(stored);
+  }
+
+  /** A step of the pipeline. */
+  ended(state: RequestState): void {
+    const call = this.calls.get(state);
+    if (call === undefined) return;
+    this.calls.delete(state);
+    const durationMs = state.endedMs - state.startedMs;
+    call.row.ended(durationMs, state.status === 500);
+    if (!this.host.recorder.wanted) return;
+    const record = (): void => {
+      const { row, overlapped } = call;
+      const written: WorkRecord = {
+        kind: 'work',
+        type: row.type,
+        name: row.name,
+        startedAt: epochMsOf(state.startedMs),
+        durationMs,
+        outcome: state.status === 500 ? 'failed' : 'completed',
+        blockedMs: state.blockedMs,
+        time: state.timing?.time ?? null,
+        upstream: state.timing?.upstream ?? null,
+        overlapped,
+      };
+      this.host.recorder.push(written);
+    };
+    if (this.holds?.hold(state, record) !== true) record();
+  }
+
+  snapshot(): Pick<PerfSnapshot, 'work' | 'findings'> {
+    const rows = [...this.rows.values()];
+    const nowMs = this.host.nowMs();
+    return { work: rows.map((row) => row.snapshot()), findings: rows.flatMap((row) => row.missed(nowMs) ?? []) };
+  }
+
+  close(): void {
+    if (this.isOpen) this.host.requests.works = null;
+  }
+
+  private register(modules: ModulesContainer): void {
+    for (const wrapper of wrappersOf(modules)) {
+      const prototype = prototypeOf(wrapper);
+      if (prototype === null || !isMeasuredClass(prototype)) continue;
+      const instance: unknown = wrapper.instance;
+      registerWorks(this, prototype, typeof instance === 'object' ? instance : null);
+    }
+  }
+
+  private openScope(): RequestState | null {
+    const stored = requestContext.getStore();
+    if (stored === undefined || stored.owner !== this.host.requests) return null;
+    const outer = stored.within ?? stored;
+    return outer.closed ? null : outer;
+  }
+
+  private rowOf(type: WorkType, { owner, name, method }: MeasuredMethod): WorkRow {
+    const { routes, nowMs } = this.host;
+    const full = `${owner.name}.${name}`;
+    return entryOf(this.rows, `${type} ${full}`, () => {
+      const route = routes.create(type.toUpperCase(), full, routeHandlerOf(owner, method, name));
+      return new WorkRow(type, full, route, intervalOf(method), nowMs());
+    });
+  }
+}
+
+export const workFeature: FeatureDefinition<'work', { readonly isGlobal: true }> = {
+  name: 'work',
+  title: 'messages and jobs',
+  observes: 'process',
+  option: workOption,
+  token: WorkFeature,
+  providers: [
+    provideFeature(
+      'work',
+      WorkFeature,
+      [PerfApplication, optionalPort(RecordHold)],
+      (options: object | null, application: PerfApplication, holds: RecordHold | null) =>
+        new WorkFeature(options !== null, application, holds),
+    ),
+  ],
+};

@@ -1,0 +1,78 @@
+import { Redis } from 'ioredis';
+import { lastValueFrom } from 'rxjs';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import type { BlockRecord, WorkRecord } from '../../src/index.js';
+import { expectWork, settle } from '../../src/entries/testing.js';
+import { EventLoop } from '../../src/event-loop/event-loop.js';
+import {
+  OrdersResolver,
+  PricesService,
+  ReportsJob,
+  startMeasured,
+  work,
+  type MeasuredApp,
+} from '../fixtures/measured-work.js';
+import { connection } from '../fixtures/redis.js';
+import { until } from '../fixtures/until.js';
+
+/** Two thirds of a block of this length are sampled on any machine that gives the process a core. */
+const BLOCK_MS = 300;
+let app: MeasuredApp;
+beforeAll(async () => {
+  work.redis = new Redis({ ...connection, lazyConnect: true });
+  work.blockMs = BLOCK_MS;
+  await work.redis.connect();
+});
+afterAll(() => {
+  work.redis?.disconnect();
+  [work.redis, work.blockMs] = [null, 0];
+});
+afterEach(() => app.close());
+
+const entries: [name: string, type: string, run: () => Promise<unknown>][] = [
+  ['ReportsJob.rebuild', 'CRON', () => app.app.get(ReportsJob).rebuild()],
+  ['PricesService.refresh', 'METHOD', () => app.app.get(PricesService).refresh()],
+  ['OrdersResolver.order', 'GRAPHQL', () => app.app.get(OrdersResolver).order()],
+  ['MessagesController.price', 'MESSAGE', () => app.send()],
+  ['MessagesController.changed', 'EVENT', () => lastValueFrom(app.client.emit('changed', {}), { defaultValue: null })],
+  ['BidsGateway.bid', 'SOCKET', () => app.bid()],
+  ['MailProcessor.process', 'QUEUE', () => app.queue.add('mail', {})],
+];
+const recordsOf = async <K extends 'work' | 'block'>(
+  kind: K,
+): Promise<(K extends 'work' ? WorkRecord : BlockRecord)[]> => {
+  await settle(app.app);
+  return app.sink.records.filter((record) => record.kind === kind) as never;
+};
+
+it.each(entries)('a block in %s is named, and its record has the blocked time', async (name, method, run) => {
+  app = await startMeasured();
+  // The sampler's thread needs a moment to start.
+  const loop = app.app.get(EventLoop, { strict: false });
+  await until('the sampler looks', () => loop.isSampled);
+  await run();
+  await until('the record', async () => (await recordsOf('work')).length > 0);
+  const [block] = await recordsOf('block');
+  const [record] = await recordsOf('work');
+  expect(block).toMatchObject({ request: { method, route: name, handler: name } });
+  expect(record!.blockedMs).toBeGreaterThan(BLOCK_MS / 2);
+  expect(record!.blockedMs).toBeLessThanOrEqual(record!.durationMs);
+});
+
+it('a block in a part of an HTTP request counts for the part and for the request', async () => {
+  app = await startMeasured();
+  await fetch(`${app.url}/orders`);
+  await fetch(`${app.url}/orders`);
+  await until('the records', async () => (await recordsOf('work')).length >= 2);
+  const [request] = (await app.requests()).filter(({ blockedMs }) => blockedMs > 0);
+  const [part] = (await recordsOf('work')).filter(({ blockedMs }) => blockedMs > 0);
+  expect(request!.handler).toBe('MessagesController.http');
+  expect(part).toMatchObject({ name: 'OrdersResolver.order' });
+  expect(part!.blockedMs).toBeLessThanOrEqual(request!.blockedMs);
+});
+
+it('a contract counts the blocked time of its request', async () => {
+  app = await startMeasured();
+  const broken = expectWork(app.app, { get: '/orders' }, { blockedMs: { atMost: 50 } });
+  await expect(broken).rejects.toThrow(/blocked \d{3} ms \(expected at most 50 ms\)/);
+});
