@@ -17,6 +17,7 @@ import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
 import { Rejects, type DeadLetterPage, type RejectedWork } from './outbox/rejects.js';
 import type { Armed } from './armed.js';
 import type { RequestWork } from './request-work.js';
+import { Lanes } from './lanes.js';
 import { BatchLane } from './tasks/batches.js';
 import { ArmedWork, Task, type TaskRun, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
@@ -44,7 +45,8 @@ export class DeferEngine {
   readonly durable: DurableOutbox | null;
   private readonly queue: TaskQueue;
   /** One for each work with `runBatch`, and for each way in which it is to run. */
-  private readonly lanes: BatchLane[] = [];
+  private readonly lanes = new Lanes<BatchLane>();
+  private readonly batchWorks: DeferredBatchWork[] = [];
   private readonly shared: OutboxShared;
   private readonly rejects: Rejects;
   private readonly jobs = new Map<JobQueue, JobOutbox>();
@@ -90,10 +92,12 @@ export class DeferEngine {
       return this.armTask(work, run, arming, id);
     }
     const batchWork = instance as DeferredBatchWork;
-    let lane = this.lanes.find((one) => one.isOf(batchWork, work));
-    if (lane === undefined) this.lanes.push((lane = new BatchLane(batchWork, work, this.queue)));
+    const known = this.batchWorks.indexOf(batchWork);
+    const number = known < 0 ? this.batchWorks.push(batchWork) - 1 : known;
+    const key = `${number} ${BatchLane.keyOf(work)}`;
+    const lane = this.lanes.get(key, () => new BatchLane(batchWork, work, this.queue));
     if (!this.hold(work.name, arming)) return null;
-    return new ArmedWork(id, work, when, origin, this.queue, (item) => lane.add(item), data);
+    return new ArmedWork(id, work, when, origin, this.queue, (item) => this.lanes.get(key, () => lane).add(item), data);
   }
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
@@ -151,7 +155,7 @@ export class DeferEngine {
     clearTimeout(saying);
     this.closed = true;
     const closing = `were cut off after ${deadlineMs} ms`;
-    const inProcess = [this.queue, ...this.lanes, ...this.jobs.values()].flatMap((part) => part.close(CUT_OFF));
+    const inProcess = [this.queue, ...this.lanes.all(), ...this.jobs.values()].flatMap((part) => part.close(CUT_OFF));
     this.sayCut(`deferred tasks ${closing}`, inProcess, 'make the work durable');
     const unstored = this.durable?.close(CUT_OFF) ?? [];
     this.sayCut(`durable jobs that were not stored ${closing}`, unstored, 'give the store a `spillPath`');
@@ -193,7 +197,7 @@ export class DeferEngine {
   }
 
   private buffers() {
-    return [...this.lanes, ...this.jobs.values(), ...(this.durable === null ? [] : [this.durable])];
+    return [...this.lanes.all(), ...this.jobs.values(), ...(this.durable === null ? [] : [this.durable])];
   }
 
   private outboxCapacity(): Capacity {
@@ -211,7 +215,7 @@ export class DeferEngine {
 
   /** Drops what has waited longest, a task or an item of a batch; false when nothing waits. */
   private dropOldest(): boolean {
-    const [oldest] = [this.queue, ...this.lanes].toSorted((a, b) => a.oldestMs - b.oldestMs);
+    const [oldest] = [this.queue, ...this.lanes.all()].toSorted((a, b) => a.oldestMs - b.oldestMs);
     return oldest!.dropOldest();
   }
 }

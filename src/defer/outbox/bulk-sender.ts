@@ -84,6 +84,10 @@ export class BulkSender<T> {
     private readonly events: BulkEvents<T>,
   ) {}
 
+  get isIdle(): boolean {
+    return this.waiting.length === 0 && this.bulks.length === 0;
+  }
+
   add(item: T): void {
     this.waiting.push(item);
     if (this.waiting.length >= this.limits.maxJobs) this.schedule();

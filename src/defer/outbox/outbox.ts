@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { entryOf } from '../../core/entry-of.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import { NEWER, type Capacity } from '../capacity.js';
@@ -9,6 +8,7 @@ import type { DeferWhen, JobQueue } from '../deferred-work.js';
 import type { Armed } from '../armed.js';
 import type { Place } from '../spill/segment.js';
 import type { TaskSequence } from '../tasks/task.js';
+import { Lanes } from '../lanes.js';
 import { BulkSender, type BatchLimits, type BulkEvents } from './bulk-sender.js';
 import { bytesOf, fromJson, toJson } from './json.js';
 import { isServerTrouble } from './server-trouble.js';
@@ -74,7 +74,7 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
 
 /** A bounded buffer in front of a queue or store: what is in it is sent in micro-batches until it is stored or refused. */
 export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<OutboxItem<P>> {
-  private readonly lanes = new Map<string, BulkSender<OutboxItem<P>>>();
+  private readonly lanes = new Lanes<BulkSender<OutboxItem<P>>>();
   protected closed = false;
 
   constructor(
@@ -111,13 +111,16 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   }
 
   flush(): void {
-    for (const lane of this.lanes.values()) lane.flush();
+    for (const lane of this.lanes.all()) lane.flush();
   }
 
   /** Stops, and drops what is nowhere else; returns its names. */
   close(reason: string): string[] {
     this.closed = true;
-    const lost = [...this.lanes.values()].flatMap((lane) => lane.close()).filter(({ place }) => place === null);
+    const lost = this.lanes
+      .all()
+      .flatMap((lane) => lane.close())
+      .filter(({ place }) => place === null);
     for (const item of lost) this.drop(item, reason);
     return lost.map(({ parcel }) => parcel.name);
   }
@@ -139,12 +142,12 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
 
   private laneFor({ parcel }: OutboxItem<P>): BulkSender<OutboxItem<P>> {
     const { key, limits } = this.laneOf(parcel);
-    return entryOf(this.lanes, key, () => new BulkSender(limits ?? this.shared.limits, this));
+    return this.lanes.get(key, () => new BulkSender(limits ?? this.shared.limits, this));
   }
 
   /** Drops what has waited longest, and is neither on its way nor on disk; false when nothing is. */
   private dropOldest(): boolean {
-    const waiting = [...this.lanes.values()].flatMap((lane) => lane.oldest(({ place }) => place === null) ?? []);
+    const waiting = this.lanes.all().flatMap((lane) => lane.oldest(({ place }) => place === null) ?? []);
     const [oldest] = waiting.toSorted((a, b) => a.acceptedMs - b.acceptedMs);
     if (oldest === undefined) return false;
     this.laneFor(oldest).takeBack(oldest);

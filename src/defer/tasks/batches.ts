@@ -1,5 +1,4 @@
 import { AsyncResource } from 'node:async_hooks';
-import { isDeepStrictEqual } from 'node:util';
 import { inRootContext } from '../../core/root-context.js';
 import { NEWER } from '../capacity.js';
 import type { DeferredBatchWork } from '../deferred-work.js';
@@ -25,8 +24,14 @@ export class BatchLane extends TaskSequence {
     super();
   }
 
-  isOf(work: DeferredBatchWork, spec: BatchSpec): boolean {
-    return work === this.work && KEYS.every((key) => isDeepStrictEqual(spec[key], this.spec[key]));
+  /** Items of one work that run in the same way have one key, and may share a batch. */
+  static keyOf(spec: BatchSpec): string {
+    return JSON.stringify(KEYS.map((key) => spec[key]));
+  }
+
+  /** Nothing of it waits or runs. */
+  get isIdle(): boolean {
+    return this.waiting.length === 0 && !this.engaged && this.retrying === null;
   }
 
   override get isEmpty(): boolean {
