@@ -19,6 +19,13 @@ const CLOSE_MS = 500;
 const MAX_KEY_LENGTH = 200;
 const LONE_SURROGATE = /\p{Cs}/u;
 
+/** ioredis sends the digest of a script, and the script where Redis does not know it. */
+interface Scripts {
+  perfRead(value: string, method: string): Promise<[number, number?, string?]>;
+  perfWrite(value: string, method: string, loadedAt: string, text: string, keepMs: string): Promise<unknown>;
+  perfInvalidate(name: string, keepMs: string, channel: string, message: string): Promise<unknown>;
+}
+
 interface Unsent {
   readonly method: string;
   readonly key: string | null;
@@ -28,6 +35,7 @@ interface Unsent {
 /** Cached values in a Redis that all pods share. */
 export class RedisLevel2 implements Level2 {
   private readonly self = randomUUID();
+  private readonly scripts: Scripts;
   private readonly channel: string;
   private readonly unsent = new Map<string, Unsent>();
   private isReady = false;
@@ -46,6 +54,10 @@ export class RedisLevel2 implements Level2 {
     private readonly listener: Level2Listener,
   ) {
     this.channel = `${prefix}:invalidated`;
+    commands.defineCommand('perfRead', { numberOfKeys: 2, lua: READ });
+    commands.defineCommand('perfWrite', { numberOfKeys: 2, lua: WRITE });
+    commands.defineCommand('perfInvalidate', { numberOfKeys: 1, lua: INVALIDATE });
+    this.scripts = commands as unknown as Scripts;
   }
 
   /** Waits a moment for Redis, so that nothing is missed from the first load on. A Redis that is away is no error. */
@@ -76,7 +88,7 @@ export class RedisLevel2 implements Level2 {
     try {
       let answer: [number, number?, string?] | undefined;
       const reading = async (): Promise<void> => {
-        answer = (await this.commands.eval(READ, 2, this.nameOf(method, key), this.nameOf(method))) as typeof answer;
+        answer = await this.scripts.perfRead(this.nameOf(method, key), this.nameOf(method));
       };
       // Where our own loop was late the answer may be there, and is read before an immediate runs.
       if (!(await within(this.deadlineMs, reading))) await setImmediate();
@@ -94,9 +106,10 @@ export class RedisLevel2 implements Level2 {
 
   write(method: string, key: string, text: string, { loadedAtMs, keepMs }: Level2Write): void {
     if (!this.isReady) return;
-    const names = [this.nameOf(method, key), this.nameOf(method)];
-    const given = [String(Math.floor(loadedAtMs)), text, String(Math.max(1, Math.floor(keepMs)))];
-    this.commands.eval(WRITE, 2, ...names, ...given).catch((error: unknown) => this.failed('write', error));
+    const [loadedAt, keep] = [Math.floor(loadedAtMs), Math.max(1, Math.floor(keepMs))].map(String) as [string, string];
+    this.scripts
+      .perfWrite(this.nameOf(method, key), this.nameOf(method), loadedAt, text, keep)
+      .catch((error: unknown) => this.failed('write', error));
   }
 
   invalidate(method: string, key: string | null, keepMs: number): void {
@@ -156,7 +169,7 @@ export class RedisLevel2 implements Level2 {
     const { method, key, keepMs } = unsent;
     const message = JSON.stringify([this.self, method, key]);
     const name = key === null ? this.nameOf(method) : this.nameOf(method, key);
-    this.commands.eval(INVALIDATE, 1, name, String(keepMs), this.channel, message).catch((error: unknown) => {
+    this.scripts.perfInvalidate(name, String(keepMs), this.channel, message).catch((error: unknown) => {
       this.failed('invalidate', error);
       this.sendLater(unsent);
     });
