@@ -8,14 +8,14 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { spawnSync } from 'node:child_process';
 
-/** Which entries go beside `src/<name>`; a feature without tests of others is only compiled without. */
+/** Entries (a file, or a folder with its slash) that go with `src/<name>`; a feature without tests of others is only compiled without. */
 const FEATURES = {
   compression: { entries: [], tests: ['test/e2e/experiments.test.ts'] },
   experiments: { entries: ['statsig/gates', 'openfeature/gates'], tests: ['test/e2e/compression/requests.test.ts'] },
   dashboard: { entries: [], tests: [] },
   users: { entries: [], tests: [] },
   upstream: { entries: [], tests: [] },
-  history: { entries: ['redis/history'], tests: [] },
+  history: { entries: ['redis/history/'], tests: [] },
 };
 /** Of features that are never deleted here, over Fastify and Express. */
 const OF_OTHERS = ['defer-results', 'fastify-labels', 'resources', 'snapshot-endpoint'].map(
@@ -47,8 +47,10 @@ function withoutFeature(name, feature) {
         edit(join(copy, file), () => withoutPart(withoutImports(text, `./${name}/`), name));
     }
     for (const entry of feature.entries) {
-      rmSync(join(copy, `src/entries/${entry}.ts`));
-      edit(join(copy, `src/entries/${entry.split('/')[0]}.ts`), (text) => withoutImports(text, `./${entry}.js`));
+      const isFolder = entry.endsWith('/');
+      rmSync(join(copy, 'src/entries', isFolder ? entry : `${entry}.ts`), { recursive: isFolder });
+      const imported = isFolder ? `./${entry}` : `./${entry}.js`;
+      edit(join(copy, `src/entries/${entry.split('/')[0]}.ts`), (text) => withoutImports(text, imported));
     }
     const tests = feature.tests.length === 0 ? [] : [...OF_OTHERS, ...feature.tests];
     const config = { extends: './tsconfig.json', include: ['src', ...tests] };
