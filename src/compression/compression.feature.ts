@@ -8,7 +8,7 @@ import { ContentCache } from './cache/content-cache.js';
 import { CompressionEngine } from './engine.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
 import { checkHandlers } from './handler-metadata.js';
-import { HeldResponse } from './held-response.js';
+import { holdResponse } from './hold.js';
 import { CompressionCounters, RouteCompression } from './route-compression.js';
 import { sharedOptionsOf } from './shared-response/shared-response.decorator.js';
 import type { CallerSign } from './shared-response/known-caller.js';
@@ -44,7 +44,7 @@ export class Compression implements Feature {
 
   /** Each response is held from its request's start on, on every adapter. */
   started(state: RequestState): void {
-    HeldResponse.hold(state, this.engine);
+    holdResponse(state, this.engine);
   }
 
   snapshot(): Pick<PerfSnapshot, 'compression'> {

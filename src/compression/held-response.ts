@@ -1,23 +1,12 @@
 import { STATUS_CODES, ServerResponse, type IncomingMessage } from 'node:http';
-import { pipeline, Writable, type Transform } from 'node:stream';
+import type { Transform } from 'node:stream';
 import type { RequestState } from '../request/request-state.js';
-import { stateOf } from '../request/tracker.js';
 import type { Body } from './cache/content-cache.js';
+import { byteLength, bytesOf, callbackOf, isChunk, mayEnd, textOf, type End, type Sending } from './chunk.js';
+import { sendEncoded } from './encoded-stream.js';
 import type { CompressionEngine } from './engine.js';
 import { HeldHead, isSendable, setAll, type GivenHeaders } from './held-head.js';
-import { isChunk, lookEnded, lookHeaded, override, tooLate, writeAfterEnd } from './late.js';
-
-type Callback = (error?: Error | null) => void;
-type End = [chunk?: unknown, encoding?: unknown, callback?: unknown];
-
-/** The functions that every way of answering passes. */
-interface Sending {
-  writeHead: (...head: unknown[]) => ServerResponse;
-  write: (...chunk: End) => boolean;
-  end: (...chunk: End) => ServerResponse;
-  flushHeaders: () => void;
-}
-const NAMES = ['writeHead', 'write', 'end', 'flushHeaders'] as const;
+import { lookEnded, lookHeaded, tooLate, writeAfterEnd } from './late.js';
 
 /**
  * What stands between an application's calls and its response.
@@ -29,16 +18,6 @@ const NAMES = ['writeHead', 'write', 'end', 'flushHeaders'] as const;
  * - `passing`: what is written goes out as it is.
  */
 type Phase = 'open' | 'headed' | 'waiting' | 'encoding' | 'ended' | 'passing';
-
-/** Functions of a response that lead to what holds it. One for all responses: a closure for each would cost more. */
-const STAND_INS = Object.fromEntries(
-  NAMES.map((name) => [
-    name,
-    function (this: ServerResponse, ...given: unknown[]): unknown {
-      return (stateOf(this)!.heldResponse as HeldResponse)[name](...(given as never[]));
-    },
-  ]),
-) as Record<(typeof NAMES)[number], never>;
 
 /**
  * Stands in front of Node's own functions of a response, from the server's `request` event on: what an application puts around
@@ -59,7 +38,7 @@ export class HeldResponse {
   private kept: End | null = null;
   private readonly original: Sending;
 
-  private constructor(
+  constructor(
     private readonly state: RequestState,
     private readonly request: IncomingMessage,
     private readonly response: ServerResponse,
@@ -68,18 +47,6 @@ export class HeldResponse {
   ) {
     const { writeHead, write, end, flushHeaders } = response as unknown as Sending;
     this.original = { writeHead, write, end, flushHeaders };
-  }
-
-  /** Holds the response of a request that begins. */
-  static hold(state: RequestState, engine: CompressionEngine): void {
-    const { request, response } = state;
-    if (request === null || response === null) return;
-    const ifNoneMatch = engine.translate(request);
-    state.heldResponse = new HeldResponse(state, request, response, engine, ifNoneMatch);
-    response.writeHead = STAND_INS.writeHead;
-    response.write = STAND_INS.write;
-    response.end = STAND_INS.end;
-    response.flushHeaders = STAND_INS.flushHeaders;
   }
 
   private get head(): HeldHead {
@@ -91,14 +58,15 @@ export class HeldResponse {
     return this.request.method === 'HEAD';
   }
 
-  writeHead(...given: unknown[]): ServerResponse {
+  writeHead(given: unknown[]): ServerResponse {
     const { phase, response, original } = this;
     if (phase !== 'open') return phase === 'passing' ? original.writeHead.apply(response, given) : tooLate();
     const status = Number(given[0]) | 0;
     const [, second, third] = given;
-    const reason = typeof second === 'string' ? second : response.statusMessage || STATUS_CODES[status];
     const headers = (typeof second === 'string' ? third : (third ?? second)) as GivenHeaders;
-    if (!isSendable(status, reason, headers) || this.passesHead(status, headers)) return this.passHead(given);
+    if (this.passesHead(status, headers)) return this.passHead(given);
+    const reason = typeof second === 'string' ? second : response.statusMessage || STATUS_CODES[status];
+    if (!isSendable(status, reason, headers)) return this.passHead(given);
     response.statusMessage = reason ?? 'unknown';
     response.statusCode = status;
     setAll(response, headers);
@@ -153,18 +121,18 @@ export class HeldResponse {
     return this.phase;
   }
 
-  write(...given: End): boolean {
+  write(chunk: unknown, encoding: unknown, callback: unknown): boolean {
     const { original, response } = this;
-    const [chunk, encoding, callback] = given;
+    if (this.phase === 'passing') return original.write.call(response, chunk, encoding, callback);
     // Node refuses what is no chunk, before anything is sent.
     if (this.phase === 'open' && isChunk(chunk)) this.implyHead(null);
     if (this.phase === 'headed' && isChunk(chunk)) {
-      if (this.kept === null && this.keeps(given)) return true;
+      if (this.kept === null && this.keeps([chunk, encoding, callback])) return true;
       this.openStream();
     }
     if (this.phase === 'waiting' || this.phase === 'ended') return writeAfterEnd(response, encoding, callback);
     if (this.phase === 'encoding') return (this.encoder!.write as Sending['write'])(chunk, encoding, callback);
-    return original.write.apply(response, given);
+    return original.write.call(response, chunk, encoding, callback);
   }
 
   /**
@@ -187,26 +155,33 @@ export class HeldResponse {
     if (this.phase !== 'waiting') this.original.flushHeaders.call(this.response);
   }
 
-  end(...given: End): ServerResponse {
-    const { response } = this;
-    const [chunk, encoding, callback] = given;
-    if (this.phase === 'waiting' || this.phase === 'ended') {
+  end(chunk: unknown, encoding: unknown, callback: unknown): ServerResponse {
+    const { response, original } = this;
+    if (this.phase === 'passing') return original.end.call(response, chunk, encoding, callback);
+    const given: End = [chunk, encoding, callback];
+    if (this.phase === 'open' && this.passesSmall(chunk, encoding)) this.pass(given);
+    else if (this.phase === 'waiting' || this.phase === 'ended') {
       const done = callbackOf(...given);
       // Node lets a second `end()` without a chunk pass.
       if (isChunk(chunk)) writeAfterEnd(response, done);
       else if (done !== undefined) response.once('finish', done);
     } else if (this.phase === 'encoding') this.endStream(chunk, encoding, callback);
-    else if (this.phase === 'passing' || !mayEnd(chunk)) this.pass(given);
+    else if (!mayEnd(chunk)) this.pass(given);
     else this.endWhole(given);
     return response;
   }
 
+  private passesSmall(chunk: unknown, encoding: unknown): boolean {
+    if (this.isHead || !mayEnd(chunk)) return false;
+    const length = isChunk(chunk) ? byteLength(chunk, encoding) : 0;
+    return this.engine.passesSmall(this.state, this.response.statusCode, length);
+  }
+
   private endWhole(given: End): void {
-    const { engine, state, response, kept } = this;
+    const { engine, kept } = this;
     const [chunk, encoding] = given;
     const length = isChunk(chunk) ? byteLength(chunk, encoding) : 0;
     if (this.phase === 'open') {
-      if (!this.isHead && engine.passesSmall(state, response.statusCode, length)) return this.pass(given);
       if (this.implyHead(length) !== 'headed') return this.pass(given);
     }
     if (kept !== null) return this.endKept(kept, given, length);
@@ -290,41 +265,19 @@ export class HeldResponse {
       this.encode(encoder);
     }
     this.kept = null;
-    if (kept !== null) this.write(...kept);
+    if (kept !== null) this.write(kept[0], kept[1], kept[2]);
   }
 
   private encode(encoder: Transform): void {
     const { engine, original, response } = this;
     this.encoder = encoder;
-    // Whoever waits for the response to drain waits for the encoder: that Node has sent what the encoder gave tells nothing.
-    const emit = response.emit.bind(response) as (...event: unknown[]) => boolean;
-    // Not `writableLength` as well: Node 26 reads it to see whether it owes a `drain`.
-    const restore = override(response, [
-      ['writableNeedDrain', { get: () => encoder.writableNeedDrain }],
-      ['writableEnded', { get: () => this.phase === 'ended' }],
-    ]);
-    let drained = (): void => {};
-    response.emit = (...event: unknown[]): boolean => {
-      if (event[0] !== 'drain') return emit(...event);
-      drained();
-      return true;
-    };
-    encoder.on('drain', () => this.phase === 'encoding' && emit('drain'));
-    const sent = new Writable({
-      write: (chunk, _encoding, done) => {
-        drained = () => {};
-        if (original.write.call(response, chunk)) done();
-        else drained = done;
-      },
-    });
-    response.once('close', () => encoder.destroy());
-    pipeline(encoder, sent, (error) => {
+    const isEnded = (): boolean => this.phase === 'ended';
+    sendEncoded({ response, encoder, write: original.write, isEnded }, (error) => {
       if (response.destroyed) return;
       if (error) {
         engine.failed(error);
         response.destroy();
       } else {
-        restore();
         this.phase = 'passing';
         original.end.call(response);
       }
@@ -342,24 +295,3 @@ export class HeldResponse {
     this.phase = 'ended';
   }
 }
-
-const callbackOf = (...given: unknown[]): Callback | undefined =>
-  given.find((each) => typeof each === 'function') as Callback | undefined;
-
-const mayEnd = (chunk: unknown): boolean =>
-  chunk === undefined || chunk === null || typeof chunk === 'function' || isChunk(chunk);
-
-const encodingOf = (encoding: unknown): BufferEncoding =>
-  typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8';
-
-const byteLength = (chunk: string | Uint8Array, encoding: unknown): number =>
-  typeof chunk === 'string' ? Buffer.byteLength(chunk, encodingOf(encoding)) : chunk.byteLength;
-
-const bytesOf = (chunk: Body, encoding: unknown): Uint8Array =>
-  typeof chunk === 'string' ? Buffer.from(chunk, encodingOf(encoding)) : chunk;
-
-/** A text whose bytes are those of UTF-8 stays one: the cache compares it as it is. */
-const textOf = (chunk: Body, encoding: unknown): Body =>
-  typeof chunk !== 'string' || encodingOf(encoding).toLowerCase().replace('-', '') === 'utf8'
-    ? chunk
-    : bytesOf(chunk, encoding);

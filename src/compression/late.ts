@@ -16,9 +16,6 @@ export function override(response: ServerResponse, properties: readonly Property
   };
 }
 
-export const isChunk = (chunk: unknown): chunk is string | Uint8Array =>
-  typeof chunk === 'string' || chunk instanceof Uint8Array;
-
 /** Node's own error for a header that comes too late. */
 export function tooLate(): never {
   const error = new Error('Cannot set headers after they are sent to the client');
