@@ -7,7 +7,7 @@ import * as otel from '@opentelemetry/api';
 import { suppressTracing } from '@opentelemetry/core';
 import { Queue } from 'bullmq';
 import { afterEach, expect, inject, it, vi } from 'vitest';
-import { WebSocketServer } from 'ws';
+import { WebSocket, WebSocketServer } from 'ws';
 import { PerfService } from '../../src/index.js';
 import { adapterOf } from '../fixtures/app.js';
 import { undici } from '../fixtures/clients.js';
@@ -77,11 +77,14 @@ it('counts no call for what never ends for undici: a WebSocket, an upgrade, and 
   expect(rows).toMatchObject([{ target: 'http feed:3000', calls: 1, inFlight: 0 }]);
 });
 
-it('counts no call for a WebSocket of undici, which is the global one of Node 22', async () => {
+it.each([
+  ['of undici, which is the global one of Node 22', (url: string) => new undici.WebSocket(url)],
+  ['over node:http', (url: string) => new WebSocket(url) as never],
+])('counts no call for a WebSocket %s', async (_, connect) => {
   const { app } = await buildApp(adapterOf('express'));
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });
   await once(server, 'listening');
-  const socket = new undici.WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const socket = connect(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
   await once(socket, 'open');
   expect(app.get(PerfService).snapshot().upstream).toEqual([]);
   socket.close();

@@ -28,6 +28,7 @@ beforeAll(async () => {
       response.writeHead(200).write('body '.repeat(400_000));
       return;
     }
+    if (request.url!.startsWith('/hint/')) response.writeProcessing();
     setTimeout(() => response.writeHead(status).end('answer'), ms);
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
@@ -63,6 +64,12 @@ class CallsController {
   @Get('fetch/:ms')
   async fetched(@Param('ms') ms: string) {
     await (await fetch(`${upstream}/${ms}?key=secret`)).text();
+    return {};
+  }
+
+  @Get('hinted')
+  async hinted() {
+    await (await fetch(`${upstream}/hint/50`)).text();
     return {};
   }
 
@@ -188,6 +195,12 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
     expect(record.time!.upstreamMs).toBeGreaterThan(45);
     expect(record.time!.unplacedCalls).toBe(0);
     expect(JSON.stringify(running.app.get(PerfService).snapshot())).not.toContain('secret');
+  });
+
+  it('do not end with an interim answer', async () => {
+    const record = await recordOf('hinted');
+    expect(record.upstream).toMatchObject([{ calls: 1, errors: 0 }]);
+    expect(record.upstream![0]!.wallMs).toBeGreaterThan(45);
   });
 
   it('end where `fetch` follows a redirect and leaves its body unread', async () => {

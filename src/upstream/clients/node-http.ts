@@ -20,8 +20,9 @@ export function subscribeNodeHttp(channels: Channels, upstream: Upstream, export
     if (calls.has(request)) return;
     const host = hostOf(request);
     const { method, path } = request;
-    // Calls through a proxy's tunnel have their own events.
-    if (method === 'CONNECT' || exporters.has(host, path)) return void calls.set(request, null);
+    // Calls through a proxy's tunnel have their own events; an upgrade has no head that Node publishes.
+    const isTunnel = method === 'CONNECT' || request.hasHeader('upgrade');
+    if (isTunnel || exporters.has(host, path)) return void calls.set(request, null);
     const call = upstream.begin({ kind: 'http', host, method, path }, `${method} ${path}`);
     calls.set(request, call);
     if (call === null) return;

@@ -34,8 +34,10 @@ export function subscribeUndici(channels: Channels, upstream: Upstream, exporter
   });
   channels.on(
     'undici:request:headers',
-    ({ request, response }: { request: UndiciRequest; response: { statusCode: number } }) =>
-      end(request, response.statusCode >= 500),
+    ({ request, response: { statusCode } }: { request: UndiciRequest; response: { statusCode: number } }) => {
+      // 102 and 103 come before the head.
+      if (statusCode >= 200) end(request, statusCode >= 500);
+    },
   );
   channels.on('undici:request:error', ({ request }: { request: UndiciRequest }) => end(request, true));
 }
