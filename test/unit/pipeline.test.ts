@@ -79,7 +79,7 @@ describe('the pipeline of a request', () => {
   it('has no step of a feature that is off, or that has nothing to do with requests', () => {
     const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
     const requests = new RequestTracker(() => 0, new Routes(report), report);
-    expect(buildPipeline(ALL_OFF, requests)).toEqual({ started: [], ended: [] });
+    expect(buildPipeline(ALL_OFF, requests)).toEqual({ started: [], scoped: [], ended: [] });
     const idle = application({
       latency: { addsServerTiming: false, ended: () => {} },
       // On Fastify its hooks compress.
