@@ -73,7 +73,10 @@ export class MySqlConnections {
   }
 
   close(): void {
-    for (const one of this.surrounded) this.known.get(one.deref() ?? this)?.stop();
+    for (const one of this.surrounded) {
+      const connection = one.deref();
+      if (connection !== undefined) this.known.get(connection)?.stop();
+    }
     this.surrounded.clear();
   }
 }

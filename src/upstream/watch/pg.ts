@@ -86,6 +86,7 @@ const surroundQuery = (client: object, hearer: Hearer, host: string): (() => voi
     if (typeof config.callback === 'function')
       Object.defineProperty(config, 'callback', { value: endingCallback(config.callback, end), enumerable: true });
     const run = (): unknown => proceed([typeof given[0] === 'string' ? given[0] : config, ...rest]);
+    // A query object that would run when it is awaited is not awaited.
     return isSubmittable ? run() : settling(run, end);
   });
 
