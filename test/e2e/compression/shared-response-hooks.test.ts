@@ -2,11 +2,14 @@ import type * as http from 'node:http';
 import type { ServerResponse } from 'node:http';
 import { HttpException, type INestApplication } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
+import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { callAccepting } from '../../fixtures/http-client.js';
 import { feed, FeedController, type Headered } from '../../fixtures/shared-feed.js';
+
+type Handler = (...parameters: unknown[]) => Promise<unknown>;
 
 describe.each(adapters)('@SharedResponse between middleware and hooks on %s', (adapter) => {
   let test: TestApp;
@@ -30,6 +33,35 @@ describe.each(adapters)('@SharedResponse between middleware and hooks on %s', (a
       expect([body, headers['x-frame-options']]).toEqual([text, undefined]);
     }
     expect((await get('s/buffer')).headers['x-frame-options']).toBe('DENY');
+  });
+
+  it('throws nothing that a tracer around the route would record, and runs interceptors for no hit', async () => {
+    const thrown: unknown[] = [];
+    let intercepted = 0;
+    const prototype = RouterExecutionContext.prototype as unknown as Record<'create', (...given: unknown[]) => Handler>;
+    const { create } = prototype;
+    // As OpenTelemetry's instrumentation of Nest does it.
+    prototype.create = function (...given) {
+      const handler = create.apply(this, given);
+      return async (...parameters) => {
+        try {
+          return await handler(...parameters);
+        } catch (error) {
+          thrown.push(error);
+          throw error;
+        }
+      };
+    };
+    try {
+      await start((app) => {
+        app.useGlobalInterceptors({ intercept: (_context, next) => (intercepted++, next.handle()) });
+      });
+    } finally {
+      prototype.create = create;
+    }
+    for (let i = 0; i < 4; i++) expect((await get('s/feed')).status).toBe(200);
+    expect([feed.handler, intercepted, thrown]).toEqual([1, 1, []]);
+    expect((await get('s/nothing-here')).status).toBe(404);
   });
 
   it('keeps apart what a rewritten URL keeps apart', async () => {
