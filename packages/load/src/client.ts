@@ -15,6 +15,9 @@ export interface Answer {
   readonly location: string;
 }
 
+/** A longer answer is a failure where its body is compared. */
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
+
 type Sent = Pick<TrafficRequest, 'method' | 'path' | 'headers' | 'body'>;
 
 /** As many connections to one origin as there are requests in flight: nobody waits for another's answer. */
@@ -52,9 +55,15 @@ export class Client {
       const encoding = String(response.headers['content-encoding'] ?? '');
       const location = this.placeOf(String(response.headers['location'] ?? ''), path);
       const head = { status: response.statusCode, failure: null, type, encoding, location };
-      if (keepBody) return { ...head, body: Buffer.from(await response.body.bytes()) };
-      for await (const chunk of response.body) void chunk;
-      return { ...head, body: null };
+      const kept: Buffer[] = [];
+      let bytes = 0;
+      for await (const chunk of response.body as AsyncIterable<Buffer>) {
+        if (!keepBody) continue;
+        // Leaving the loop destroys the body.
+        if ((bytes += chunk.length) > MAX_BODY_BYTES) throw new Error('the answer is longer than 16 MiB');
+        kept.push(chunk);
+      }
+      return { ...head, body: keepBody ? Buffer.concat(kept) : null };
     } catch (error) {
       const { name, code, message } = error as NodeJS.ErrnoException;
       const failure = name === 'TimeoutError' ? 'timeout' : (code ?? message);
