@@ -1,6 +1,8 @@
 #!/usr/bin/env node
-// `nestjs-perf top URL --token …`: built as a file of its own, dist/bin/nestjs-perf.js.
-import { top } from './top.js';
+// `nestjs-perf top`, `explain` and `rules`: built as a file of its own, dist/bin/nestjs-perf.js.
+import { explain } from './explain.js';
+import { rules } from './rules.js';
+import { top, type Terminal } from './top.js';
 
 const stopped = new AbortController();
 process.once('SIGINT', () => stopped.abort());
@@ -12,11 +14,15 @@ for (const stream of [stdout, stderr])
     if (error.code !== 'EPIPE') throw error;
     stopped.abort();
   });
-process.exitCode = await top(process.argv.slice(2), {
+const terminal: Terminal = {
   write: (text) => void stdout.write(text),
   complain: (text) => void stderr.write(text),
   rows: () => (stdout.isTTY ? stdout.rows : null),
   token: env['PERF_TOKEN'],
   deadlineMs: 10_000,
   signal: stopped.signal,
-});
+};
+const [command, ...args] = process.argv.slice(2);
+if (command === 'rules') process.exitCode = rules(args, terminal);
+else if (command === 'explain') process.exitCode = await explain(args, terminal);
+else process.exitCode = await top(process.argv.slice(2), terminal);
