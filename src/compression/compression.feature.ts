@@ -9,6 +9,7 @@ import { CompressionEngine } from './engine.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
 import { checkHandlers } from './handler-metadata.js';
 import { holdResponse } from './hold.js';
+import { registerReplyCompress, type FastifyApplication } from './reply-compress.js';
 import { CompressionCounters, RouteCompression } from './route-compression.js';
 import { sharedOptionsOf } from './shared-response/shared-response.decorator.js';
 import type { CallerSign } from './shared-response/known-caller.js';
@@ -32,7 +33,7 @@ export class Compression implements Feature {
   }
 
   /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, `@NoCompression()` on anything but a route */
-  install({ modules, handlers, platform }: FeatureBoot): void {
+  async install({ modules, handlers, platform }: FeatureBoot): Promise<void> {
     if (platform === null) return;
     const { requests, routes } = this.host;
     checkHandlers(modules, handlers);
@@ -40,6 +41,7 @@ export class Compression implements Feature {
       route.compression = new RouteCompression(route.handler?.uncompressed === true);
     });
     requests.sharedAnswers = { find: (handler, where) => this.sharedRouteFor(handler, where) };
+    if (platform.kind === 'fastify') await registerReplyCompress(platform.application as FastifyApplication);
   }
 
   /** Each response is held from its request's start on, on every adapter. */

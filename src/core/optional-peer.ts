@@ -18,6 +18,16 @@ export async function optionalPeer<T>(name: string, neededBy: string, load: () =
   }
 }
 
+/** Loads a package where it is installed; null where it is not. */
+export async function installedPeer<T>(name: string, load: () => Promise<T>): Promise<T | null> {
+  try {
+    return await load();
+  } catch (error) {
+    if (!isMissing(error, name)) throw error;
+    return null;
+  }
+}
+
 /** Only the package itself: one that is installed but misses a dependency of its own must say so itself. */
 function isMissing(error: unknown, name: string): boolean {
   if (!(error instanceof Error)) return false;
