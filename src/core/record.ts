@@ -232,7 +232,7 @@ export interface VerdictRecord {
   verdict: Verdict;
 }
 
-/** What starts work that is no HTTP request. */
+/** Starters of work that is no HTTP request. */
 export type WorkType = 'cron' | 'queue' | 'message' | 'event' | 'socket' | 'graphql' | 'method';
 
 /** One call of a method that `@Measured()`, `PerfInterceptor` or `work: true` measures, written when it has ended. */

@@ -269,7 +269,7 @@ export interface WorkSnapshot {
   name: string;
   /** Calls that have ended. */
   count: number;
-  /** Of `count`: those that threw. */
+  /** Calls that threw, part of `count`. */
   failed: number;
   running: number;
   /** When the last call began, epoch milliseconds; 0: never. */

@@ -1,4 +1,4 @@
-/** What stands in the place of a method in rows of measured work. A request cannot have it: its method would be `_OTHER`. */
+/** Labels in the place of a method in rows of measured work. No request has one: its method would be `_OTHER`. */
 const WORK: ReadonlySet<string> = new Set(['CRON', 'QUEUE', 'MESSAGE', 'EVENT', 'SOCKET', 'GRAPHQL', 'METHOD']);
 /** Jobs are no traffic, and the HTTP request of a resolver is counted already. */
 const NO_TRAFFIC: ReadonlySet<string> = new Set(['CRON', 'QUEUE', 'GRAPHQL', 'METHOD']);
