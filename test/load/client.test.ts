@@ -7,7 +7,10 @@ import { getOf } from '../../packages/load/src/traffic.js';
 it('holds no endless answer: one whose body is to be compared fails above 16 MiB', async () => {
   let sent = 0;
   const server = createServer((request, response) => {
-    if (request.url === '/short') return void response.end('short');
+    if (request.url === '/short') {
+      response.end('short');
+      return;
+    }
     const write = (): void => {
       while (!response.destroyed && response.write(Buffer.alloc(2 ** 20))) sent += 1;
       sent += 1;
