@@ -21,11 +21,11 @@ import type { RecentRecords } from './recent-records.js';
 import { detailOf } from './route-detail.js';
 import { verdictProblems } from './problems.js';
 import { Refreshed } from './refreshed.js';
-import { foundRoutes, otherRoutes, rounded, shownRoute, totalsOf, type ShownRoute } from './route-rows.js';
+import { foundRoutes, otherRoutes, rounded, shownRoute, totalsOf, withinBytes, type ShownRoute } from './route-rows.js';
 import { NO_SECTIONS, sectionsOf } from './sections.js';
 import { experimentsOf, rejectedOf } from './slow-figures.js';
 import { Traffic } from './traffic.js';
-import type { DashboardData, ExperimentRow, OtherRoutes, Past, RouteRow, Scope } from './view.js';
+import type { DashboardData, ExperimentRow, OtherRoutes, Past, Scope } from './view.js';
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
@@ -291,15 +291,4 @@ export class DashboardView {
   /** With `users.redact` an id is a hash already, the one that the log tells of. */
   private readonly nameOf = (unit: string): string =>
     this.redactUsers && (this.sources.users?.redact ?? null) === null ? this.redact(unit) : unit;
-}
-
-/** The first rows that there is room for, and the others together. */
-function withinBytes(rows: readonly RouteRow[], room: number): [RouteRow[], OtherRoutes | null] {
-  let left = room;
-  const end = rows.findIndex((row) => (left -= Buffer.byteLength(displayJson(row)) + 1) < 0);
-  if (end === -1) return [[...rows], null];
-  const rest = rows.slice(end);
-  const sum = (valueOf: (row: RouteRow) => number): number => rest.reduce((total, row) => total + valueOf(row), 0);
-  const other = { routes: rest.length, count: sum(({ count }) => count), errors: sum(({ errors = 0 }) => errors) };
-  return [rows.slice(0, end), other];
 }

@@ -1,3 +1,4 @@
+import { displayJson } from '../core/printable.js';
 import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
 import { isTraffic } from '../core/work-methods.js';
 import type { RecentCounts } from './recent-counts.js';
@@ -98,4 +99,15 @@ export function rounded(value: number): number {
   const places = 2 - Math.floor(Math.log10(Math.abs(value)));
   const unit = 10 ** Math.abs(places);
   return places < 0 ? Math.round(value / unit) * unit : Math.round(value * unit) / unit;
+}
+
+/** The first rows that there is room for, and the others together. */
+export function withinBytes(rows: readonly RouteRow[], room: number): [RouteRow[], OtherRoutes | null] {
+  let left = room;
+  const end = rows.findIndex((row) => (left -= Buffer.byteLength(displayJson(row)) + 1) < 0);
+  if (end === -1) return [[...rows], null];
+  const rest = rows.slice(end);
+  const sum = (valueOf: (row: RouteRow) => number): number => rest.reduce((total, row) => total + valueOf(row), 0);
+  const other = { routes: rest.length, count: sum(({ count }) => count), errors: sum(({ errors = 0 }) => errors) };
+  return [rows.slice(0, end), other];
 }
