@@ -1,4 +1,5 @@
 import type { CachedMethodStats } from '../core/snapshot.js';
+import { ByInstance } from '../request/by-instance.js';
 
 /** A method as its class declares it, bound to its instance. */
 export type Source = (...args: unknown[]) => unknown;
@@ -28,4 +29,4 @@ export interface CachedCalls {
  * By instance, then by the method that is decorated: an override that calls the method of its base class has its own. A call of an
  * instance that is not here runs the method.
  */
-export const cachedInstances = new WeakMap<object, Map<object, CachedCalls>>();
+export const cachedInstances = new ByInstance<Map<object, CachedCalls>>();

@@ -124,6 +124,7 @@ class CachedDataFeature extends PerfCache implements Feature {
       const methods = cachedInstances.get(instance);
       // The instance may be a provider of a newer application.
       if (methods?.get(declared.method) === calls) methods.delete(declared.method);
+      if (methods?.size === 0) cachedInstances.delete(instance);
       calls.close();
     }
     await this.level2?.close();

@@ -78,7 +78,7 @@ function declare(decorator: string, read: (where: string, method: Source) => Dec
     Reflect.defineMetadata(DECLARED_METADATA, read(where, method as Source), target, property);
     wrapMethod(descriptor as PropertyDescriptor, (wrapped) => ({
       wrapper(this: unknown, ...args: unknown[]): unknown {
-        const calls = cachedInstances.get(this as object)?.get(wrapped);
+        const calls = cachedInstances.get(this)?.get(wrapped);
         return calls === undefined ? wrapped.apply(this, args) : calls.call(args);
       },
     }));

@@ -6,6 +6,7 @@ import { byteLength, bytesOf, callbackOf, isChunk, mayEnd, textOf, type End, typ
 import { sendEncoded } from './encoded-stream.js';
 import type { CompressionEngine } from './engine.js';
 import { HeldHead, isSendable, setAll, type GivenHeaders } from './held-head.js';
+import { SendingBelow } from './sending-below.js';
 import { lookEnded, lookHeaded, tooLate, writeAfterEnd } from './late.js';
 
 /**
@@ -45,8 +46,7 @@ export class HeldResponse {
     private readonly engine: CompressionEngine,
     private readonly ifNoneMatch: string | undefined,
   ) {
-    const { writeHead, write, end, flushHeaders } = response as unknown as Sending;
-    this.original = { writeHead, write, end, flushHeaders };
+    this.original = new SendingBelow(response);
   }
 
   private get head(): HeldHead {

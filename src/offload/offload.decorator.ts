@@ -36,7 +36,7 @@ export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
     wrapMethod(descriptor, (method) => ({
       wrapper(this: unknown, ...parameters: unknown[]): unknown {
         const here = (): unknown => method.apply(this, parameters);
-        const run = runningInstances.get(this as object);
+        const run = runningInstances.get(this);
         return run === undefined ? here() : run(name, parameters, here);
       },
     }));

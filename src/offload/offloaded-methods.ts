@@ -1,3 +1,4 @@
+import { ByInstance } from '../request/by-instance.js';
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadedOn } from '../core/offload-thread.js';
 import { prototypeOf, type wrappersOf } from '../request/prototypes.js';
@@ -67,4 +68,4 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
 export type RunMethod = (methodName: string, parameters: unknown[], here: () => unknown) => Promise<unknown>;
 
 /** By instance; a method of an instance that is not here runs directly, as in a worker or without an application. */
-export const runningInstances = new WeakMap<object, RunMethod>();
+export const runningInstances = new ByInstance<RunMethod>();

@@ -60,7 +60,7 @@ describe.each(adapters)(`${VARIABLE} on %s`, (adapter) => {
     async (perf) => {
       await expect(start('compression,eventloops', perf)).rejects.toThrow(
         'PERF_ERR_OPTION: The environment variable NESTJS_PERF_OFF names `eventloops`, which is no feature. It is a list of these, ' +
-          'separated by commas: resources, eventLoop, upstream, latency, experiments, users, history, compression, defer, dashboard.',
+          'separated by commas: resources, eventLoop, upstream, latency, experiments, users, work, history, compression, defer, dashboard.',
       );
     },
   );

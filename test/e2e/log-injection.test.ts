@@ -30,7 +30,7 @@ describe.each(adapters)('the log on %s', (adapter) => {
         eventLoop: false,
         release: HOSTILE,
         unit: ({ query }) => ({ userId: (query as { user: string }).user }),
-        sinks: [loggerSink({ format: 'object' }), { name: HOSTILE, publish: () => {} }],
+        sinks: [loggerSink({ format: 'object', unit: true }), { name: HOSTILE, publish: () => {} }],
       },
       metadata: { controllers: [SlowController] },
       nest: { logger: lines },
