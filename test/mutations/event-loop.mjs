@@ -145,8 +145,8 @@ export const eventLoop = [
   {
     name: 'a request of another application is taken for an own one',
     file: probe,
-    find: 'request !== undefined && request.owner === this.application ? request : null',
-    replace: 'request ?? null',
+    find: 'if (stored === undefined || stored.owner !== this.application) return;',
+    replace: 'if (stored === undefined) return;',
     tests: probeTests,
   },
   {

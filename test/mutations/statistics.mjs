@@ -131,8 +131,8 @@ export const statistics = [
   {
     name: 'the warm-up is compared too',
     file: 'src/experiments/report/report-of.ts',
-    find: '(isWarm ? warm : all)',
-    replace: '(isWarm && 1 > 2 ? warm : all)',
+    find: 'compare(isWarm ? even : all)',
+    replace: 'compare(isWarm && 1 > 2 ? even : all)',
     tests: fewTests,
   },
   {
