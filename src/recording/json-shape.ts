@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What is looked at: of an array, of all, and how deep. */
+/** Limits of a shape: items of an array, values in total, levels of depth. */
 const MAX_ITEMS = 100;
 const MAX_NODES = 5_000;
 const MAX_DEPTH = 12;
@@ -47,7 +47,7 @@ export function jsonShape(data: unknown): string | null {
 const isLeftOut = (value: unknown): boolean =>
   value === undefined || typeof value === 'function' || typeof value === 'symbol';
 
-/** What says itself what its JSON is, a stream, a file, or bytes. */
+/** Objects whose JSON is not made of their fields: those with `toJSON`, streams, files and bytes. */
 const hasJsonOfItsOwn = (value: object): boolean =>
   ArrayBuffer.isView(value) ||
   ['toJSON', 'pipe', 'getStream'].some((name) => typeof (value as Record<string, unknown>)[name] === 'function');

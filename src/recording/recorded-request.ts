@@ -25,15 +25,15 @@ export interface RecordedRequest {
   status: number;
   durationMs: number;
   time: RequestTime | null;
-  /** Of the response's body as it was sent; null for one of unknown length. */
+  /** Bytes of the response's body as it was sent; null when its length is unknown. */
   sizeBytes: number | null;
   /** Hash of the JSON response's fields and their types; null for another response. */
   shape: string | null;
-  /** What is left out or replaced: `'headers.authorization'`, `'url'`, `'body.card'`. */
+  /** Paths of parts that are left out or replaced: `'headers.authorization'`, `'url'`, `'body.card'`. */
   redacted: string[];
 }
 
-/** What a handler has answered. */
+/** A handler's answer. */
 export interface Answer {
   /** The framework's response: Fastify keeps headers there. */
   readonly response: { getHeader(name: string): unknown };
@@ -91,7 +91,7 @@ function hasBody({ request }: RequestState, parsed: unknown): boolean {
   return (
     Number(length) > 0 ||
     headers['transfer-encoding'] !== undefined ||
-    // Of HTTP/2, where no header needs to tell: it has a type, and has not ended with its headers.
+    // An HTTP/2 body needs no length header: the request has a type, and its stream goes on after the headers.
     (length === undefined && headers['content-type'] !== undefined && stream?.endAfterHeaders === false) ||
     (parsed !== undefined && parsed !== null && !isEmpty(parsed))
   );

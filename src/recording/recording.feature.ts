@@ -77,7 +77,7 @@ class TrafficRecordings extends Recordings {
   async close(): Promise<void> {
     this.closed = true;
     if (this.current !== null) this.end(this.current, 'the application closes');
-    // What went wrong with it is said already.
+    // `end()` logs the error.
     await this.last?.catch(() => undefined);
   }
 
@@ -117,7 +117,7 @@ class TrafficRecordings extends Recordings {
     const { sessions } = this.options;
     if (sessions === null) {
       const unit = state.unit ?? this.host.units.of(state);
-      // Where nobody is known, experiments put the request's id.
+      // Experiments use the request's id as the id of an unknown user.
       return unit === null || unit.userId === state.id ? null : unit.userId;
     }
     try {

@@ -16,7 +16,7 @@ export interface RecordOptions {
    */
   perRoute?: number;
   /**
-   * Of the lines before they are compressed; the file is smaller. Then the recording ends.
+   * Bytes of the lines before compression, at which the recording ends; the file is smaller.
    * @default 67_108_864
    */
   maxBytes?: number;
@@ -27,7 +27,8 @@ export interface RecordOptions {
    */
   maxBodyBytes?: number;
   /**
-   * Whose requests belong together, in their order. The file holds a hash of it. Requests without one stand alone.
+   * Returns the session of a request. Requests of a session belong together, in their order; the file contains a hash of it.
+   * A request without a session is kept or left out alone.
    * @default whom `unit` tells, `request.user?.id`
    */
   sessions?(this: void, request: PerfRequest): string | number | null | undefined;

@@ -48,7 +48,7 @@ export class TrafficRecording {
     const { route } = state;
     // It began before: the one that has started this would start another when it is replayed.
     if (state.startedMs < this.startedMs) return;
-    // What was given up says nothing of the answer, and a stream that the client has left would never end when it is replayed.
+    // An aborted request has no complete answer, and a stream that its client has left would never end in a replay.
     if (state.request === null || state.aborted || !isRecorded(route)) return;
     const session = this.sampled(state);
     const name = routeName(route);
@@ -64,7 +64,7 @@ export class TrafficRecording {
     if (this.sample.keeps(session.group)) this.sample.add(session.group, this.room(nowMs));
   }
 
-  /** Of the whole recording; where its lines would not last to the end, of the time until now. */
+  /** Requests allowed in the whole recording; in the time until now when `maxBytes` may not last to the end. */
   private room(nowMs: number): number {
     return this.allowed(this.bytes <= SPARE * this.options.maxBytes ? this.forMs : nowMs - this.startedMs);
   }
@@ -74,7 +74,7 @@ export class TrafficRecording {
     return this.options.requestsPerSecond * (1 + Math.min(ms, this.forMs) / 1_000);
   }
 
-  /** The same for a request's answer and its end: who belongs to no session has a group by chance. */
+  /** Returns one session for a request's answer and its end: a request without a session gets a random group. */
   private sampled(state: RequestState): SampledSession {
     const known = this.sessions.get(state);
     if (known !== undefined) return known;
@@ -104,7 +104,7 @@ const SENDABLE = /^[A-Z]+ \//;
 /** One line to every reader: some end a line at U+2028, which JSON does not escape. */
 const lineOf = (request: RecordedRequest): string => printable(JSON.stringify(request), Infinity);
 
-/** Of a session that is not whole: it stands alone. */
+/** A line of an incomplete session, without the session. */
 const alone = (line: string): string => lineOf({ ...(JSON.parse(line) as RecordedRequest), session: null });
 
 const isRecorded = (route: Route | null): route is Route =>

@@ -1,6 +1,6 @@
 import { GROUPS } from './session-sample.js';
 
-/** What becomes of a line when the recording ends: it stays in its session, stays alone because its route is rare, or goes. */
+/** A line at the end of the recording stays in its session, stays alone because its route is rare, or is left out. */
 export type LineFate = 'session' | 'alone' | 'out';
 
 /** The lines of a recording's file, in order: whose they are and of which route. A number each, since there may be millions. */

@@ -1,7 +1,7 @@
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { exactCount, textOf } from './cgroup/kernel-file.js';
 
-/** What the machine allows where no cgroup says less. Unknown is null. */
+/** CPUs and memory of the machine, the limits when no cgroup has lower ones. Unknown is null. */
 export interface Machine {
   /** CPUs that the process may run on. */
   cpus: number | null;

@@ -4,7 +4,7 @@ import { percentageBase } from './heap-spaces.js';
 import type { Machine } from './machine.js';
 import { isHighFirst, memoryBoundOf } from './resource-sample.js';
 
-/** What to size by the container's limits, and why. */
+/** Recommended sizes for the container's limits, with reasons. */
 export interface ResourceAdvice {
   /** Worker processes or worker threads that compute. */
   workers: number;
@@ -28,7 +28,7 @@ export interface HeapFlags {
   readonly oldSpaceMb: number;
   /** The old space as a share of the container's memory, which survives a resize; null where this Node cannot take it. */
   readonly oldSpacePercentage: number | null;
-  /** Where the young space would take more than half of the memory; else null. */
+  /** Semi-space size in MiB; null unless the young space would take more than half of the memory. */
   readonly semiSpaceMb: number | null;
 }
 

@@ -18,7 +18,7 @@ const LOW_MEMORY_BYTES = 256 * MIB;
 /** One sample may catch a peak that the garbage collector is about to undo. */
 const LOW_MEMORY_SAMPLES = 2;
 
-/** What is left of how much, in words, when it is low; `leftBytes`: before the kernel kills. */
+/** The memory left and its limit as text; null when it is not low. `leftBytes`: bytes until the kernel kills. */
 export function lowMemory(limits: ResourceSample['limits'], leftBytes: number | null): string | null {
   const memoryBytes = memoryBoundOf(limits);
   if (memoryBytes === null || leftBytes === null) return null;
@@ -26,7 +26,7 @@ export function lowMemory(limits: ResourceSample['limits'], leftBytes: number | 
   return isLow ? `${mb(leftBytes)} of ${mb(memoryBytes)} MB` : null;
 }
 
-/** What the container's figures mean, said in words and once each, with what to do. */
+/** Logs problems in the container's figures, each once, with a remedy. */
 export class ResourceDiagnostics {
   private readonly said = new Set<string>();
   private periods = { ...NO_PERIODS };

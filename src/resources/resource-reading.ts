@@ -24,7 +24,7 @@ export interface ResourceReading {
   isCgroupUsage: boolean;
   cpuLimit: CpuLimit;
   memory: MemoryReading | null;
-  /** What the machine has left; read only where no limit is lower. */
+  /** Bytes available on the machine; read only when no limit is lower. */
   machineAvailableBytes: number | null;
   cpuStallSeconds: number | null;
   memoryStallSeconds: number | null;

@@ -31,7 +31,7 @@ export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesO
 
 type MemoryLimits = Pick<ResourceSample['limits'], 'memoryBytes' | 'memoryHighBytes'>;
 
-/** What may be used: the kernel kills above `memory.max`, and throttles above `memory.high`. Null: as much as there is. */
+/** Bytes that may be used: the kernel kills above `memory.max`, and throttles above `memory.high`. Null: no limit. */
 export function memoryBoundOf({ memoryBytes, memoryHighBytes }: MemoryLimits): number | null {
   const bytes = Math.min(memoryBytes ?? Infinity, memoryHighBytes ?? Infinity);
   return bytes === Infinity ? null : bytes;
@@ -59,7 +59,7 @@ export function sampleSince(
   };
 }
 
-/** Where no cgroup tells, the process stands for the container. */
+/** Memory figures of the cgroup; those of the process when no cgroup has any. */
 function memoryOf(reading: ResourceReading, overrideBytes: number | null): ResourceSample['memory'] {
   const { memory } = reading;
   const { rssBytes } = reading.process;
@@ -76,7 +76,7 @@ function memoryOf(reading: ResourceReading, overrideBytes: number | null): Resou
   return { ...figures, availableBytes: leastLeft(reading, overrideBytes, usedBytes, memory?.headroomBytes) };
 }
 
-/** What may still be used before the kernel kills or throttles: it takes file pages back first, which `availableBytes` may count as used. */
+/** Bytes left before the kernel kills or throttles: it reclaims file pages first, which `availableBytes` may count as used. */
 export const memoryLeft = (reading: ResourceReading, overrideBytes: number | null): number | null =>
   leastLeft(reading, overrideBytes, reading.memory?.heldBytes ?? reading.process.rssBytes, reading.memory?.leftBytes);
 

@@ -6,16 +6,16 @@ import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, sampleSince } from './resource-sample.js';
 import { type ResolvedResourcesOptions, type ResourcesOptions, samplerRows } from './resources.options.js';
 
-/** What the container allows and uses: CPU, throttling and memory against the real limits. Injection token and type. */
+/** Reads the container's limits and usage: CPU, throttling and memory. Injection token and type. */
 export abstract class ResourceSampler {
   /**
    * Reads the kernel's files now, synchronously, in a few tenths of a millisecond. Rates (`cpu.window`, `pressure`) are of the
    * time since the previous call on this sampler. Never throws; what cannot be known is null.
    */
   abstract sample(): ResourceSample;
-  /** What {@link sample} returned last; null before the first call. */
+  /** Latest result of {@link sample}; null before the first call. */
   abstract readonly latest: ResourceSample | null;
-  /** What to size by the limits of now. Does not disturb the rates. */
+  /** Recommends sizes for the current limits. Does not change the rates of {@link sample}. */
   abstract recommend(): ResourceAdvice;
   /** Ends its use. Nothing is kept open between samples, so a later one still works. */
   abstract close(): void;
@@ -49,7 +49,7 @@ export class ReadingResourceSampler extends ResourceSampler {
   close(): void {}
 }
 
-/** Where {@link createResourceSampler} reads, besides {@link ResourcesOptions}. */
+/** Root path and clock of {@link createResourceSampler}, besides {@link ResourcesOptions}. */
 export interface ResourceSamplerSource {
   /** Replaces `/` for every file that is read (`<root>/proc/self/cgroup`, …). @default '/' */
   root?: string;

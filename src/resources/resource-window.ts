@@ -57,7 +57,7 @@ function cpuBetween(
   return {
     ms,
     usageCores,
-    // Not capped at 1: bursts and the skew between clock and counter are real.
+    // Values above 1 are real: bursts, and the skew between clock and counter.
     utilization: capacityCores === null ? null : usageCores / capacityCores,
     requestUtilization: requestCores === null ? null : usageCores / requestCores,
     periods,
@@ -69,7 +69,7 @@ function cpuBetween(
   };
 }
 
-/** What the kernel held back between two readings, for the event loop. Null when they do not compare. */
+/** Throttling between two readings, for the event loop. Null when they do not compare. */
 export function lossBetween(before: ResourceReading, after: ResourceReading): SchedulingLoss | null {
   if (msBetween(before, after) === null) return null;
   const throttling = throttlingBetween(before.cpuLimit, after.cpuLimit);
@@ -82,7 +82,7 @@ export function lossBetween(before: ResourceReading, after: ResourceReading): Sc
 type ThrottlingBetween = Throttling & { ratio: number | null; quota: CpuQuota | null };
 const UNKNOWN: ThrottlingBetween = { ...UNKNOWN_THROTTLING, ratio: null, quota: null };
 
-/** Of each limit. Unknown where it was not there before, and where another one is gone: what that one did is not told. */
+/** Throttling of each limit; unknown for a new limit, and for all when their number has changed: a removed one may have throttled. */
 function throttlingBetween(before: CpuLimit, after: CpuLimit): ThrottlingBetween[] {
   if (before.quotas.length !== after.quotas.length) return [UNKNOWN];
   return after.quotas.map((quota) => {
@@ -99,7 +99,7 @@ function throttlingBetween(before: CpuLimit, after: CpuLimit): ThrottlingBetween
 const worst = (limits: readonly ThrottlingBetween[]): ThrottlingBetween =>
   limits.toSorted((a, b) => (b.ratio ?? Infinity) - (a.ratio ?? Infinity))[0] ?? UNKNOWN;
 
-/** Whose throttling the window between two readings tells of; null when nothing was throttled, or it is unknown. */
+/** The limit that throttled most between two readings; null when none did, or it is unknown. */
 export function hitMost(before: ResourceReading | null, after: ResourceReading): CpuQuota | null {
   if (before === null) return null;
   const { ratio, quota } = worst(throttlingBetween(before.cpuLimit, after.cpuLimit));

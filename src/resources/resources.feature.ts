@@ -40,7 +40,7 @@ export class ResourcesFeature implements Feature {
   private latest: ResourceReading | null = null;
   private readonly pending = new Set<(reading: ResourceReading) => void>();
   private watched: ResourceReading | null = null;
-  /** Of the last record and of the one before it; at first of the start. */
+  /** Readings of the last record and of the one before it; at first the reading of the start. */
   private published: ResourceReading | null = null;
   private publishedBefore: ResourceReading | null = null;
   private timers: NodeJS.Timeout[] = [];
@@ -80,7 +80,7 @@ export class ResourcesFeature implements Feature {
     for (const timer of this.timers) timer.unref();
   }
 
-  /** What is true now; null when off. Its rates are of half an interval to one and a half, however many ask. */
+  /** The current sample; null when off. Its rates cover half an interval to one and a half, for any number of callers. */
   snapshot(): Pick<PerfSnapshot, 'resources'> {
     const { published, publishedBefore } = this;
     if (this.options === null || published === null) return { resources: null };

@@ -1,7 +1,7 @@
 import type { MonotonicClock } from '../core/clock.js';
 import { feature, number, object, optional, optionalNumber, string, value, type Resolved } from '../core/option.js';
 
-/** What the container may use, where it cannot be read, and how often it is reported. */
+/** Limits of the container that cannot be read from inside, and the interval of its records. */
 export interface ResourcesOptions {
   /**
    * Milliseconds between two `ResourceRecord`s. Shorter than a second makes throttling coarse: the kernel counts it in
@@ -26,10 +26,10 @@ const shape = {
 
 export const resourcesOption = feature(shape);
 
-/** The same without a switch. */
+/** Rows of the options, without a switch. */
 export const resourcesRows = object(shape);
 
-/** And of what a sampler reads. */
+/** Rows of the options and of a sampler's root path and clock. */
 export const samplerRows = object({
   ...shape,
   root: string({ default: '/', what: 'a path' }),

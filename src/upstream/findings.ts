@@ -18,7 +18,7 @@ const MIN_POOL_WAIT_SHARE = 0.2;
 
 type Times = ReadonlyMap<Route, RouteTimes>;
 
-/** What calls and waits say of an application, in words. */
+/** Findings from an application's calls and waits, as text. */
 export const findingsOf = (targets: readonly Target[], times: Times): Finding[] => [
   ...repeatedCalls(targets, times),
   ...poolWaits(targets, times),

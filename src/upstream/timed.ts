@@ -7,7 +7,7 @@ import { endOf } from './watch/watched-call.js';
 export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
   const state = upstream.caller();
   if (state === 'foreign') return work();
-  // What the work asks for is unknown: the call is like no other.
+  // A null text: the call repeats no other.
   const end = endOf(upstream, upstream.beginFor(state, upstream.targets.named(target, 'other'), null));
   const result = settling(work, end) as T;
   if (!isThenable(result)) end(false);

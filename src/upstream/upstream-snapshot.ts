@@ -17,7 +17,7 @@ export function upstreamSnapshot(targets: readonly Target[]): UpstreamSnapshot[]
   }));
 }
 
-/** What `count` requests of these routes have asked of each upstream, a request. */
+/** Mean calls and milliseconds per request for each upstream, over `count` requests of these routes. */
 export function routeUpstreams(targets: readonly Target[], of: readonly Route[], count: number): RouteUpstream[] {
   const rows: RouteUpstream[] = [];
   for (const { name, routes } of targets) {

@@ -1,14 +1,14 @@
 import { feature, number, optional, value } from '../core/option.js';
 import type { UpstreamKind } from '../core/record.js';
 
-/** What a call to an upstream tells of itself. */
+/** The description of a call to an upstream. */
 export interface UpstreamCall {
   kind: UpstreamKind;
   /** With the port, unless it is the default of http or https. */
   host: string;
   /** `'GET'`, the Redis command, `'query'`. */
   method: string;
-  /** Of HTTP, with its query string; else empty. */
+  /** Path of an HTTP call, with its query string; else empty. */
   path: string;
 }
 

@@ -14,7 +14,7 @@ export interface Call {
   readonly startedMs: number;
   /** The call on its request; null where no request is known, or the call is not timed there. */
   readonly timed: OpenCall | null;
-  /** The same for the scope within the request, a resolver's or a measured method's, that makes it. */
+  /** The call on the scope within the request that makes it: a resolver or a measured method. Null as for `timed`. */
   readonly scoped: OpenCall | null;
 }
 

@@ -11,7 +11,7 @@ interface Counter {
   /** Upper bound of its weight. */
   weight: number;
   upstreamMs: number;
-  /** What it may have inherited of others' weight. */
+  /** Part of `weight` that may come from replaced keys. */
   readonly inherited: number;
   /** Its place in the heap. */
   index: number;
@@ -51,7 +51,7 @@ export class SpaceSaving {
     return this.counters.keys();
   }
 
-  /** Of any key: one without a counter weighs at most what the lightest counter says. */
+  /** Bounds of any key: one without a counter weighs at most as much as the lightest counter. */
   of(key: string): HeavyHitter {
     const counter = this.counters.get(key);
     if (counter === undefined) {

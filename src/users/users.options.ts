@@ -8,7 +8,7 @@ export interface UsersOptions {
    */
   top?: number;
   /**
-   * What stands for a user: `true` is a hash with a salt of this process, a text a hash with that salt, so that pods agree.
+   * Replaces the user's id by a hash: `true` uses a salt of this process, a text is the salt, so that pods agree.
    * @default false: the user's id as `unit` tells it
    */
   redact?: boolean | string;

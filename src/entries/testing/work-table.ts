@@ -7,7 +7,7 @@ export interface Allowed {
   readonly atLeast?: number;
 }
 
-/** What one request may cause; what is left out is not compared. */
+/** Expected work of one request; fields that are left out are not compared. */
 export interface ExpectedWork {
   /** Calls by target, by the names of `snapshot().upstream`: `{ 'sql db:5432/shop': { atMost: 3 } }`. Other targets are free. */
   readonly upstream?: Readonly<Record<string, Allowed>>;
@@ -21,7 +21,7 @@ export interface ExpectedWork {
   readonly status?: number;
 }
 
-/** What one request has caused. */
+/** Measured work of one request. */
 export interface SeenWork extends WorkAnswer {
   readonly blockedMs: number;
   readonly upstream: readonly UpstreamUse[];

@@ -12,26 +12,26 @@ export type Throttling = Pick<CpuFigures, 'periods' | 'throttledPeriods' | 'thro
 
 /** The CPU limit that one cgroup holds. */
 export interface CpuQuota {
-  /** Whose throttling this is: it cannot be compared with that of other cgroups. */
+  /** Cgroup of the quota: its throttling cannot be compared with that of another cgroup. */
   directory: string;
   isAncestor: boolean;
   cores: number;
   throttling: Throttling;
 }
 
-/** What limits the CPU, and how much it did. */
+/** CPU limits and their throttling. */
 export interface CpuLimit {
   /** Every limit up the tree that can be seen, the lowest first. */
   quotas: readonly CpuQuota[];
   /** Seconds throttled by any limit, hidden ones included (`cpu.stat.local`, since Linux 6.6). */
   anySeconds: number | null;
-  /** The same, read before all else: the kernel adds to it while the files are read. */
+  /** `anySeconds`, read before all other files: the kernel adds to it while they are read. */
   earlierSeconds: number | null;
 }
 
 export const UNKNOWN_THROTTLING: Throttling = { periods: null, throttledPeriods: null, throttledSeconds: null };
 
-/** What an unlimited cgroup, or none, tells of throttling. */
+/** CPU limit of an unlimited cgroup, or of none. */
 export const NOT_LIMITED: CpuLimit = { quotas: [], anySeconds: null, earlierSeconds: null };
 
 /** Null when the kernel does not say. A running process has used CPU, so a total of 0 is a stub (gVisor). */

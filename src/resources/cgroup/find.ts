@@ -13,7 +13,7 @@ export interface ControllerCgroup {
   isRoot: boolean;
 }
 
-/** Where the kernel keeps this process's accounts. What is not there is null. */
+/** Cgroups of this process by controller. A missing one is null. */
 export interface CgroupLayout {
   version: ResourceSample['limits']['version'];
   trust: ResourceSample['limits']['trust'];
@@ -68,7 +68,7 @@ function trustOf({ cpu, cpuacct, memory }: Controllers): CgroupLayout['trust'] {
   return found.every((controller) => controller.trust === 'exact') ? 'exact' : 'guess';
 }
 
-/** Of several mounts of one hierarchy: the surest, then the usual place, then the one that shows more ancestors. */
+/** Selects a mount of the hierarchy: the most certain, then the usual path, then the one with more visible ancestors. */
 function best(
   path: string,
   mounts: readonly CgroupMount[],

@@ -2,7 +2,7 @@ import type { ResourceSample } from '../../core/record.js';
 import type { ControllerCgroup } from './find.js';
 import { exactCount, firstNumber, lineNumber, textOf } from './kernel-file.js';
 
-/** What the cgroup itself tells of its memory. */
+/** Memory figures of the cgroup itself. */
 export type MemoryFigures = Omit<ResourceSample['memory'], 'availableBytes'>;
 
 /** Memory of the own cgroup against the limits above it. Bytes; unknown or unlimited is null. */
@@ -14,9 +14,9 @@ export interface MemoryReading {
   byAncestor: boolean;
   /** The least that any limit, or `memory.high`, leaves of its working set; siblings use up a parent's limit too. */
   headroomBytes: number | null;
-  /** The same of what the kernel cannot take back: at 0 it kills. */
+  /** The least that any limit leaves above unreclaimable memory: at 0 the kernel kills or throttles. */
   leftBytes: number | null;
-  /** Of the own cgroup, what the kernel cannot take back. */
+  /** Unreclaimable memory of the own cgroup. */
   heldBytes: number;
 }
 
@@ -63,7 +63,7 @@ export function readMemory(
     const highBytes = names.high === null ? null : limitIn(directory, names.high);
     const boundBytes = least([limitBytes, highBytes]);
     const usageBytes = own === undefined || boundBytes !== null ? bytesOf(directory, names.usage) : null;
-    // Where the controller is off for the own cgroup (v2), the nearest ancestor accounts for it.
+    // The nearest ancestor accounts for an own cgroup whose controller is off (v2).
     if (usageBytes !== null) own ??= { directory, usageBytes };
     return { directory, usageBytes, limitBytes, highBytes, boundBytes };
   });

@@ -51,7 +51,7 @@ export function serverName(host: unknown, port: unknown, database: unknown): str
   return `${server}${isLabel(port) ? `:${port}` : ''}${isLabel(database) ? `/${database}` : ''}`;
 }
 
-/** The same for a URL, which may hold a password. */
+/** The server name of a URL, without its user and password; null for a text that is no URL. */
 export function serverOf(url: string): string | null {
   if (!URL.canParse(url)) return null;
   const { hostname, port, pathname } = new URL(url);
