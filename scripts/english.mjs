@@ -7,6 +7,8 @@ import { join, sep } from 'node:path';
 const ROOMS = [
   'core/',
   'dashboard/',
+  'defer/',
+  'entries/bullmq',
   'entries/metrics/',
   'entries/openfeature.',
   'entries/openfeature/',
@@ -22,6 +24,7 @@ const ROOMS = [
   'entries/statsig/',
   'entries/testing.',
   'entries/testing/',
+  'event-loop/',
   'experiments/',
   'history/',
   'index.ts',
@@ -36,6 +39,7 @@ const ROOMS = [
   'sinks/',
   'upstream/',
   'users/',
+  'work/',
 ];
 const OPENING = /^(?:Of|What|Who|Whose|Whom|Where|Nobody|The same|Those|Not|Else)\b/;
 /** A comment, or a line that begins a sentence of its own after a blank or a tag. */

@@ -33,11 +33,11 @@ export class Capacity {
     return true;
   }
 
-  /** The same by the overflow policy. @throws PERF_ERR_DEFER_FULL with `'reject'` */
+  /** Takes one item in by the overflow policy. @throws PERF_ERR_DEFER_FULL with `'reject'` */
   takeFor(name: string, dropOldest: () => boolean, bytes = 0): boolean {
     if (this.take(bytes)) return true;
     if (this.overflow === 'reject') throw this.deferFullError(name);
-    // What is larger than all of it makes none free by dropping others.
+    // An item larger than the whole capacity does not fit even when all others are dropped.
     if (this.overflow === 'drop-new' || bytes > this.maxBytes) return false;
     while (dropOldest()) if (this.take(bytes)) return true;
     return false;

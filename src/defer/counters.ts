@@ -22,7 +22,7 @@ export const unstarted = (
   durable: boolean,
 ): Ended => ({ name, requestId, route, durable, waitMs: 0, runMs: 0, attempt: 1 });
 
-/** Where an item is: it waits and runs in this process, or is buffered on its way to a queue or store. The rest are ends. */
+/** States of an item: it waits and runs in this process, or is buffered on its way to a queue or store. The rest are ends. */
 const NOWHERE = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
 type Standing = keyof typeof NOWHERE;
 

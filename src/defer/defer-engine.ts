@@ -39,7 +39,7 @@ export class DeferEngine {
   /** Requests whose client has left, and whose handler is still busy. */
   readonly undecided = new Set<RequestWork>();
   readonly counters: Counters;
-  /** Of this process. What leaves it has its own: a store or queue that is away starves nobody else. */
+  /** Capacity for work of this process. Each outbox has its own: a store or queue that is away does not starve the others. */
   readonly capacity: Capacity;
   /** Null without a store. All durable queues are on one server: where one is away, all are. */
   readonly durable: DurableOutbox | null;
@@ -184,7 +184,7 @@ export class DeferEngine {
 
   private async drained(): Promise<void> {
     while (!this.closed && (this.isHandling || !this.counters.idle)) {
-      // What a task buffers while it drains must not wait for a full batch.
+      // Items that a task buffers during the drain must not wait for a full batch.
       for (const buffer of this.buffers()) buffer.flush();
       const next = new Promise<void>((resolve) => setTimeout(resolve, 20).unref());
       await (this.isHandling ? next : Promise.race([this.idle(), next]));

@@ -2,7 +2,7 @@ import { MAX_TIMER_MS } from '../core/clock.js';
 import { feature, number, object, oneOf, optional, value, type Resolved } from '../core/option.js';
 import type { DurableStore } from './durable/durable-store.js';
 
-/** What happens to new work when `maxPending` is reached. */
+/** Policy for new work when `maxPending` is reached. */
 export type DeferOverflow = 'drop-new' | 'drop-old' | 'reject';
 
 /** How work runs after the response. */
@@ -15,7 +15,7 @@ export interface DeferOptions {
    * @default 10_000
    */
   maxPending?: number;
-  /** What the data that waits for one queue, or for the store, may hold, bytes of JSON. @default 67_108_864 (64 MiB) */
+  /** Upper limit of the data that waits for one queue, or for the store, bytes of JSON. @default 67_108_864 (64 MiB) */
   maxPendingBytes?: number;
   /**
    * `'drop-new'` and `'drop-old'` drop, count and report. With `'reject'`, `deferrer.defer()` throws
@@ -34,7 +34,7 @@ export interface DeferOptions {
    * @default { maxJobs: 100, maxWaitMs: 5 }
    */
   batch?: { maxJobs?: number; maxWaitMs?: number };
-  /** Where `durable: true` work goes: `bullmqStore({ connection })` of `nestjs-perf/bullmq`. @default none */
+  /** The store of `durable: true` work: `bullmqStore({ connection })` of `nestjs-perf/bullmq`. @default none */
   store?: DurableStore;
 }
 

@@ -4,23 +4,23 @@ import type { PerfRequest } from '../core/perf-request.js';
 /** When deferred work runs, decided once by the final status: `'success'` is a status below 400. */
 export type DeferWhen = 'success' | 'error' | 'always';
 
-/** What deferred work may know of the request it belongs to. */
+/** The request that deferred work belongs to, and how its handler ended. */
 // oxlint-disable-next-line typescript/no-explicit-any -- the contract: a decorator cannot know its handler's result
 export interface DeferContext<Result = any> {
   /** The framework's request (Fastify's or Express'). */
   request: PerfRequest;
-  /** What the handler returned, awaited; undefined when it threw. */
+  /** The handler's return value, awaited; undefined when it threw. */
   result: Result;
-  /** What the handler threw; null when it returned. */
+  /** The value that the handler threw; null when it returned. */
   error: unknown;
   /** Null in `prepare`, because the response is still to come; the final status in a function form. */
   status: number | null;
   requestId: string;
 }
 
-/** What one attempt is told. */
+/** The arguments of one attempt. */
 export interface DeferInfo {
-  /** The same in every attempt; of durable work the job's id. */
+  /** Id of the work, the same in every attempt; the job's id for durable work. */
   readonly id: string;
   /** Aborts when the attempt has exceeded `timeoutMs`, or when shutdown can wait no longer. */
   readonly signal: AbortSignal;
@@ -67,7 +67,7 @@ export interface DeferredBatchWork<T = any> {
  */
 export type DeferFunction = (context: DeferContext) => unknown;
 
-/** What `@DeferWork` takes: a provider's class, or a function. */
+/** The argument of `@DeferWork`: a provider's class, or a function. */
 export type DeferTarget = Type<DeferredWork | DeferredBatchWork> | DeferFunction;
 
 export interface DeferWorkOptions {
@@ -91,11 +91,11 @@ export interface DeferWorkOptions {
   batch?: { maxItems?: number; maxWaitMs?: number };
 }
 
-/** Of work that any code starts, not only a handler. */
+/** Options of work that any code starts, not only a handler. */
 export interface EnqueueOptions extends Omit<DeferWorkOptions, 'when'> {
   /**
    * Durable: the same id twice is one job, for as long as the store remembers it; all works of a queue share their ids.
-   * Else it is `info.id`, no more.
+   * Without `durable` the id is only `info.id`.
    * @default made up
    */
   id?: string;

@@ -30,7 +30,7 @@ import { isThenable } from '../core/thenable.js';
 /** Says nothing of what T is: `NoInfer`, which TypeScript has from 5.4 on. */
 type GivenFor<T> = [T][T extends unknown ? 0 : never];
 
-/** Those of the applications that run in this process: `defer()` outside a request has no application. */
+/** Deferrers of the applications that run in this process: `defer()` outside a request has no application. */
 export const runningDeferrers = new Set<Deferrer>();
 
 export const off = (what: string): PerfError =>
@@ -82,7 +82,7 @@ export class Deferrer {
    */
   defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void;
   /**
-   * The same for a class that a module provides, with `data` for its `run` or `runBatch`; `prepare` is not called.
+   * Runs a class that a module provides in the same way, with `data` for its `run` or `runBatch`; `prepare` is not called.
    * With `durable: true` it goes through `defer.store` once the response has ended.
    * @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE, PERF_ERR_SERIALIZE, and what the function form throws
    */
@@ -220,7 +220,7 @@ export class Deferrer {
     return this.enabled('deferrer.stats()').stats();
   }
 
-  /** What a request has armed. @internal */
+  /** Work that a request has armed. @internal */
   workOf(state: RequestState): RequestWork {
     if (state.work !== null) return state.work as RequestWork;
     const work = new RequestWork(this.enabled('deferrer').undecided);

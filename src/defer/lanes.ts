@@ -1,6 +1,6 @@
 const MIN_LANES = 100;
 
-/** What is collected side by side, by key. Names that are made up for each call would make ever more: idle ones go. */
+/** Lanes that collect side by side, by key. Names made up for each call would add ever more lanes: idle ones are removed. */
 export class Lanes<Lane extends { readonly isIdle: boolean }> {
   private readonly lanes = new Map<string, Lane>();
   private sweepAt = MIN_LANES;

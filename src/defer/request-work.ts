@@ -19,7 +19,7 @@ interface HandlerCall {
 }
 
 /**
- * What one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when
+ * Work that one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when
  * the client has left before there was one, by how the handler ends.
  */
 export class RequestWork extends TaskSequence {

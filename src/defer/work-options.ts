@@ -32,14 +32,14 @@ const enqueueTable = object({
 /** Options of work with every default filled in; what has none is null. */
 export interface WorkOptions extends Resolved<typeof table>, Resolved<typeof enqueueTable> {}
 
-/** Of work that belongs to a request. @throws PERF_ERR_OPTION with `where` in its path */
+/** Reads options of work that belongs to a request. @throws PERF_ERR_OPTION with `where` in its path */
 export function readWorkOptions(options: DeferWorkOptions | undefined, where: string): WorkOptions {
   if (options === undefined) return DEFAULTS;
   return complete({ ...DEFAULTS, ...table.read(options, where) }, where);
 }
 const DEFAULTS: WorkOptions = { ...enqueueTable.read(undefined, ''), ...table.read(undefined, '') };
 
-/** Of work that any code starts. @throws PERF_ERR_OPTION with `where` in its path */
+/** Reads options of work that any code starts. @throws PERF_ERR_OPTION with `where` in its path */
 export const readEnqueueOptions = (options: EnqueueOptions | undefined, where: string): WorkOptions =>
   complete({ when: null, ...enqueueTable.read(options, where) }, where);
 

@@ -108,7 +108,7 @@ export function createRequestRef(state: RequestState, secrets: SecretNames, read
     url: reader.read('the URL', () => safeUrl(state, secrets), ''),
     // Without a span the caller's trace, which a tracer of ours would have taken over.
     traceId: span?.traceId ?? reader.read('the trace', () => state.traceparent?.slice(3, 35) ?? null, null),
-    // Not the one of the header: that is the caller's span.
+    // The header's span is the caller's, so it is left out.
     ...(span === null ? null : { spanId: span.spanId }),
   };
 }

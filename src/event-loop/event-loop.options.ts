@@ -42,7 +42,7 @@ export interface EventLoopOptions {
   wedgedMs?: number;
 }
 
-/** What the curl line may hold. Secret-looking headers, query parameters and JSON fields are redacted whatever is allowed. */
+/** Contents of the curl line. Secret-looking headers, query parameters and JSON fields are redacted whatever is allowed. */
 export interface ReplayOptions {
   /**
    * Request headers beside `accept*`, `content-type` and `range`.

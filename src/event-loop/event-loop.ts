@@ -94,7 +94,8 @@ export class EventLoop implements Feature {
     this.rules = { ...this.rules, methods: new ProviderMethods(modules) };
     const server = adapter?.getHttpServer() as Server | undefined;
     this.server = server ?? null;
-    // Not as late as the first request, which may block; servers of the application's own, and `inject()`, start it with that.
+    // Starts the watch before the first request, which may block.
+    // Servers of the application's own, and `inject()`, start it with that request.
     server?.once('listening', this.startWatching);
   }
 

@@ -4,7 +4,7 @@ import type { EventLoopSnapshot } from '../core/snapshot.js';
 
 /** Snapshots tell of the last one to two of these: 5 to 10 s. */
 export const WINDOW_MS = 5_000;
-/** What has passed of a window counts as this at least: a look right after the start would find nothing but work. */
+/** Lower limit of a window's elapsed time, milliseconds: a snapshot right after the start would show nothing but work. */
 const SHORTEST_MS = 1_000;
 
 class Half {

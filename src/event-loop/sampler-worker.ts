@@ -33,10 +33,10 @@ export function samplerObstacle(): string | null {
   return `the permission model is on without ${missing.map((scope) => `\`--allow-${scope}\``).join(' and ')}`;
 }
 
-/** Of the main thread's clock on the kernel's, which all threads read. */
+/** Origin of the main thread's clock on the kernel's, which all threads read, milliseconds. */
 export const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
 
-/** Where the thread sends what holds the loop, and the methods that it may name: `'ReportsService.render'`. */
+/** The port for reports of the code that blocks the loop, and the methods that they may name: `'ReportsService.render'`. */
 export interface HolderTarget {
   readonly told: MessagePort;
   readonly methods: () => ReadonlySet<string>;
@@ -84,7 +84,7 @@ export class SamplerWorker {
     this.worker = null;
     this.answerAll();
     if (worker === null) return;
-    // Not in this turn: a thread that is ended in the middle of a sample has aborted processes.
+    // The thread is ended in a later turn: ending it in the middle of a sample has aborted processes.
     const timer = inRootContext(() => setTimeout(() => void worker.terminate(), STOP_DEADLINE_MS).unref());
     worker.once('exit', () => clearTimeout(timer));
   }

@@ -161,7 +161,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     if (now - nextDueMs > 10 * intervalMs) beginSchedule(now);
     while (nextDueMs <= now) {
       Atomics.add(words, WORD.due, 1);
-      // Not regular: requests may take turns in step with the samples.
+      // Intervals are random: requests may take turns in step with regular samples.
       nextDueMs += intervalMs * (0.5 + Math.random());
     }
     return true;
@@ -224,7 +224,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       if (answer === true || description?.idle === true) idleMs = nowMs();
       else if (description !== null && seq === watchedSeq) remember(description);
       if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
-      // Not in the turn of the disconnect: ending a thread there has aborted processes.
+      // The watch goes on in the turn after the disconnect: ending a thread in that turn has aborted processes.
       setImmediate(watch);
     };
     try {

@@ -40,7 +40,7 @@ export class Sampler {
   }
 
   start(): void {
-    // Nobody takes regular samples: those of blocks remain.
+    // Without a consumer of regular samples only those of blocks remain.
     if (this.onSample === null) this.setRate(0);
     this.worker.start();
     if (this.worker.running) this.probe = new Probe(this.probeName, this.words, this.application);

@@ -36,7 +36,7 @@ export class SourceLines {
     private readonly maxMappingBytes: number,
   ) {}
 
-  /** Of what a loader makes of such a file, Node may know the map, in the thread that loaded it; the disk does not. */
+  /** The source map of a loader's output for such a file may be in Node, in the thread that loaded it; it is not on disk. */
   static isTypeScript(fileOrUrl: string): boolean {
     return /\.[cm]?tsx?(?:\?.*)?$/.test(fileOrUrl);
   }

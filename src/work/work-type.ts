@@ -19,7 +19,7 @@ const EVENT_LISTENER_METADATA = 'EVENT_LISTENER_METADATA';
 /** `PatternHandler.EVENT` of @nestjs/microservices. */
 const EVENT_PATTERN = 2;
 
-/** What stands on a method that Nest calls, in the order in which one wins. */
+/** Metadata keys of methods that Nest calls; the first that is present wins. */
 const BY_METADATA: readonly (readonly [key: string, type: WorkType])[] = [
   [SCHEDULER_TYPE_METADATA, 'cron'],
   [QUEUE_PROCESS_METADATA, 'queue'],

@@ -33,9 +33,9 @@ type Ready = Armed | PerfError | null;
 interface HandlerEnd {
   readonly works: readonly PlannedWork[];
   readonly origin: RequestState;
-  /** What its request has armed. */
+  /** Work that its request has armed. */
   readonly requestWork: RequestWork;
-  /** How much that was when the handler began. */
+  /** The number of works that the request had armed when the handler began. */
   readonly place: number;
   result: unknown;
   error: unknown;
@@ -67,7 +67,7 @@ export class HandlerWorks {
         ended();
         return value;
       }
-      // Not by `instanceof`: where the global Promise is zone.js's, an async function returns another one.
+      // `instanceof` fails here: where the global Promise is zone.js's, an async function returns another one.
       return value.then(
         (result) => {
           ended();
@@ -253,7 +253,7 @@ function after<T>(done: Promise<void> | undefined, proceed: () => T): T | Promis
   return done === undefined ? proceed() : done.then(proceed);
 }
 
-/** What work is told of its handler's end: a plain object without getters, which applications spread and log. */
+/** The handler's end as work reads it: a plain object without getters, which applications spread and log. */
 function contextOf({ result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
   return { request: origin.frameworkRequest as PerfRequest, result, error, status, requestId: origin.id };
 }

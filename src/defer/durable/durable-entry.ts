@@ -15,7 +15,7 @@ export interface DurableEntry extends Omit<NewDurableJob, 'data' | 'status'> {
 /** @throws PERF_ERR_SERIALIZE naming the work's place */
 export function durableEntry(work: ClassWork, data: unknown, origin: Origin | null): DurableEntry {
   const { name, timeoutMs, attempts, queue, backoffMs, maxBackoffMs, id, delayMs, priority } = work;
-  // What has an id, a delay or a priority of its own is a job of its own.
+  // An entry with an id, a delay or a priority of its own is a job of its own.
   const alone = id !== null || delayMs > 0 || priority > 0;
   return {
     // Made before the first send: a bulk that is sent twice is stored once.

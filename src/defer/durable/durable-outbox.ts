@@ -34,7 +34,7 @@ type Item = OutboxItem<DurableEntry>;
 export class DurableOutbox extends Outbox<DurableEntry> {
   private readonly spill: Spill | null;
   private takingBack = false;
-  /** What earlier processes have left is found. */
+  /** Resolves when the entries that earlier processes have left are found. */
   private adopted: Promise<void> = Promise.resolve();
 
   /** A store holds nothing back while its server is away: what is not answered is lost. */
@@ -181,7 +181,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     });
   }
 
-  /** What the store has refused for good and is on disk, oldest first. */
+  /** Work that the store has refused for good and that is on disk, oldest first. */
   async rejected(page: DeadLetterPage): Promise<RejectedWork[]> {
     await within(ADOPT_MS, () => this.adopted);
     const letters = (await this.spill?.dead.read(page)) ?? [];

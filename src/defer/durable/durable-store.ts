@@ -39,14 +39,14 @@ export interface NewDurableJob extends DurableJob {
 /** Whether a process can run a class of work. */
 export type WorkKind = 'one' | 'batch';
 
-/** What a store may ask of the application that it works for. */
+/** Methods of the application that its store may call. */
 export interface DurableStoreHost {
   /**
    * Runs one attempt (from 1) of a job's class in this process. Rejects when it fails, so that the store can try again.
    * `signal` aborts when the store can wait no longer.
    */
   run(job: DurableJob, attempt: number, signal?: AbortSignal): Promise<void>;
-  /** The same for jobs of one class with `runBatch`, which run, fail and are tried again together. */
+  /** Runs one attempt of jobs of one class with `runBatch`, which run, fail and are tried again together. */
   runBatch(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void>;
   /** For jobs that the store itself has failed for good, without another attempt: they lost too many processes, for example. */
   givenUp?(jobs: readonly DurableJob[], attempt: number, error: Error): void;
@@ -59,7 +59,7 @@ export interface DurableStoreHost {
 }
 
 /**
- * Where durable work waits for its worker: at least once, never "exactly once". `start` must not wait for the server
+ * Keeps durable work for its worker: at least once, never "exactly once". `start` must not wait for the server
  * behind it, and a server that is away must make `add` fail, not wait: buffering and repeating is done by the caller.
  */
 export interface DurableStore {
@@ -80,14 +80,14 @@ export interface DurableStore {
   /** Takes no new work and waits for what runs in this process, at the most `deadlineMs`. */
   stopWorker(deadlineMs: number): Promise<void>;
   close(): Promise<void>;
-  /** Where prepared data is kept on disk until it is stored. */
+  /** The folder on disk that keeps prepared data until it is stored. */
   readonly spill?: SpillOptions | null;
 }
 
 export interface SpillOptions {
-  /** Of a folder, which several processes may share. */
+  /** Path of a folder, which several processes may share. */
   readonly path: string;
-  /** What it may hold, bytes. */
+  /** Upper limit of the folder's size, bytes. */
   readonly maxBytes: number;
   /** How long an answer waits for the disk, milliseconds. @default 5_000 */
   readonly writeTimeoutMs?: number;

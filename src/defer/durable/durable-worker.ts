@@ -37,7 +37,7 @@ export class DurableWorker implements DurableStoreHost {
       const settled = (running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void => {
         signal?.removeEventListener('abort', stop);
         this.counters.jobs -= 1;
-        // What a shutdown cuts off runs again: it has not failed.
+        // An attempt that a shutdown cuts off runs again: it has not failed.
         if (outcome === 'completed' || signal?.aborted !== true) this.record(running, outcome, error);
         if (outcome === 'completed') resolve();
         else reject(error instanceof Error ? error : new Error(reasonOf(error)));

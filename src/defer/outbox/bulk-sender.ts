@@ -19,11 +19,11 @@ export interface BatchLimits {
   readonly maxJobs: number;
   /** Or when the oldest has waited this long, milliseconds. */
   readonly maxWaitMs: number;
-  /** Where all that is sent is one job. @default 64 */
+  /** Upper limit of items in one send, for targets that make one job of them. @default 64 */
   readonly maxItemsASend?: number;
 }
 
-/** What becomes of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
+/** Callbacks for the end of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
 export interface BulkEvents<T> {
   /** Whether what is not answered in time is sent again; not where a client may hold it until its server is back. */
   readonly resendsUnanswered: boolean;
@@ -74,7 +74,7 @@ export class BulkSender<T> {
   private bulks: Bulk<T>[] = [];
   private timer: NodeJS.Timeout | undefined;
   private immediate: NodeJS.Immediate | undefined;
-  /** What is held must leave, whether or not it fills a bulk. */
+  /** Waiting items must be sent, whether or not they fill a bulk. */
   private due = false;
   private lastStoredMs = -Infinity;
   private closed = false;
@@ -91,7 +91,7 @@ export class BulkSender<T> {
   add(item: T): void {
     this.waiting.push(item);
     if (this.waiting.length >= this.limits.maxJobs) this.schedule();
-    // What is buffered must reach its queue: the timer may keep a process alive for its few milliseconds.
+    // Buffered items must reach their queue: the timer may keep a process alive for its few milliseconds.
     else if (!this.due) this.timer ??= inRootContext(() => setTimeout(this.onDue, this.limits.maxWaitMs));
   }
 
@@ -102,7 +102,7 @@ export class BulkSender<T> {
     for (const bulk of this.bulks) if (bulk.backingOff) bulk.wake();
   }
 
-  /** What has waited longest of what is not on its way and `may` be taken back. */
+  /** The item that has waited longest among those not on their way that `may` be taken back. */
   oldest(may: (item: T) => boolean): T | undefined {
     return this.waiting.find(may);
   }
@@ -204,7 +204,7 @@ export class BulkSender<T> {
 
   private refuse({ items, sends, firstFailedMs }: Bulk<T>, error: unknown): void {
     if (items.length === 1) return this.events.refused(items[0]!, sends, error);
-    // What the whole has shown holds for its halves: each is refused or halved again on its next failure.
+    // The halves keep the sends and the first failure of the whole: each is refused or halved again on its next failure.
     const half = items.length >> 1;
     void this.deliver(new Bulk(items.slice(0, half), sends, firstFailedMs));
     void this.deliver(new Bulk(items.slice(half), sends, firstFailedMs));

@@ -25,7 +25,7 @@ export function toJson(data: unknown, where: string): string | undefined {
   throw new PerfError('PERF_ERR_SERIALIZE', message, { cause });
 }
 
-/** What JSON takes in memory, roughly: V8 keeps one byte a character where all are Latin-1. */
+/** Rough size of JSON in memory, bytes: V8 keeps one byte a character where all are Latin-1. */
 export const bytesOf = (json: string | undefined): number => json?.length ?? 0;
 
 export const fromJson = (json: string | undefined): unknown => (json === undefined ? undefined : JSON.parse(json));

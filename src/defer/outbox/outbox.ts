@@ -14,7 +14,7 @@ import { bytesOf, fromJson, toJson } from './json.js';
 import { isServerTrouble } from './server-trouble.js';
 import type { Rejects } from './rejects.js';
 
-/** What leaves this process: durable work, or a job for the application's own queue. */
+/** Work that leaves this process: durable work, or a job for the application's own queue. */
 export interface Parcel {
   readonly id: string;
   readonly name: string;
@@ -40,7 +40,7 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
     private readonly outbox: Outbox<P>,
     readonly parcel: P,
     readonly when: DeferWhen | null = null,
-    /** Where it stands on disk; null when it does not. */
+    /** Its place on disk; null when it is in memory only. */
     readonly place: Place | null = null,
     /** Hears how it has ended: null once it is stored. */
     readonly ended: (error: Error | null) => void = () => {},
@@ -101,7 +101,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     item.acceptedMs = performance.now();
     this.shared.counters.move(null, 'buffered');
     if (!this.closed) this.send(item);
-    // What is on disk stays there, and is sent at the next start.
+    // An item on disk stays there, and is sent at the next start.
     else if (item.place === null) this.drop(item, 'the application has closed');
   }
 

@@ -7,7 +7,7 @@ export interface RejectedWork {
   readonly id: string;
   readonly name: string;
   readonly data: unknown;
-  /** What the queue or store has said last. */
+  /** The last error of the queue or store. */
   readonly error: string;
   /** Epoch milliseconds. */
   readonly rejectedAt: number;
@@ -25,7 +25,7 @@ interface Held {
   readonly again: () => boolean;
 }
 
-/** What was refused and is on no disk: kept until somebody looks, to be read and sent again. */
+/** Items that were refused and are on no disk: kept in memory, to be read and sent again. */
 export class Rejects {
   private readonly held = new Set<Held>();
   private bytes = 0;

@@ -11,7 +11,7 @@ const MAX_LETTERS = 1_000;
 const MAX_BYTES = 1024 * 1024;
 /** Read at a time. */
 const PAGE = 100;
-/** Nobody waits longer for a disk that answers nothing, milliseconds. */
+/** Upper limit of a read's wait for a disk that does not answer, milliseconds. */
 const READ_MS = 5_000;
 
 export interface DeadLetter extends DurableEntry {
@@ -25,7 +25,7 @@ export interface Buried {
   readonly place: Place;
 }
 
-/** What a store has refused for good, on disk until somebody looks. Never waited for by durable work on its way. */
+/** Entries that a store has refused for good, on disk until they are sent again. Durable work on its way never waits for them. */
 export class DeadLetters {
   private files: Segment[] = [];
   private unread: string[] = [];

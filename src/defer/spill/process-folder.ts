@@ -175,7 +175,7 @@ export class ProcessFolder {
   private async isGone(name: string, path: string): Promise<boolean> {
     const folder = await lstat(path).catch(() => null);
     if (folder === null || !folder.isDirectory()) return false;
-    // Not the group: a volume's `fsGroup` may write to all of it.
+    // Write access of the group is allowed: a volume's `fsGroup` may write to all of it.
     if (folder.uid !== (process.getuid?.() ?? folder.uid) || (folder.mode & 0o002) !== 0) {
       const cause = `${path} belongs to another user, or everybody may write to it`;
       this.report(cause, `${cause}: what is in it is not sent. Look at it, and remove it.`);

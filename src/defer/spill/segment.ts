@@ -9,7 +9,7 @@ const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** Windows has neither. */
 const NO_LINK = (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
-/** Where an entry is on disk. */
+/** The position of an entry on disk. */
 export interface Place {
   readonly segment: Segment;
   readonly offset: number;
@@ -31,7 +31,7 @@ export interface TakenBack {
  * all of its entries are struck off. An entry goes by the offset of its line: an id may be in a file more than once.
  */
 export class Segment {
-  /** What is known to be whole; more may be in the file after a write that failed. */
+  /** Length of the whole lines, bytes; the file may be longer after a write that failed. */
   bytes = 0;
   /** A failed write could not be cut off: nothing may be appended behind it. */
   torn = false;
@@ -54,7 +54,7 @@ export class Segment {
     return new Segment(path, await open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | NO_LINK, 0o600));
   }
 
-  /** What an earlier process has left: all of its entries are parked. Parses none of them. */
+  /** Opens a file that an earlier process has left: all of its entries are parked. Parses none of them. */
   static async reopen(path: string): Promise<Segment> {
     const handle = await open(path, O_RDWR | O_APPEND | NO_LINK);
     const segment = new Segment(path, handle);
@@ -132,14 +132,14 @@ export class Segment {
     let done = 0;
     for await (const { text, start: offset } of readLines(this.handle, from)) {
       if (offset - from >= TAKE_BYTES && done > 0) break;
-      // What could be read before and cannot now is not waited for.
+      // Entries that could be read before and cannot be read now are skipped.
       while (wanted[done]! < offset) done += 1;
       const entry = wanted[done] === offset ? parseEntry(text) : null;
       if (entry !== null) taken.push({ entry, place: { segment: this, offset } });
       if (wanted[done] === offset) done += 1;
       if (done === wanted.length) break;
     }
-    // What is parked meanwhile is behind them.
+    // Entries that are parked meanwhile are behind them.
     const gone = this.onDiskOnly.splice(0, Math.max(1, done));
     const damagedLines = gone.length - taken.length;
     this.damagedLines += damagedLines;
@@ -164,7 +164,7 @@ export class Segment {
     return { read, damagedLines: wanted.length - read.length };
   }
 
-  /** Nobody else gets a parked entry that was taken, until it is parked again or struck off. */
+  /** Takes a parked entry: no other caller gets it until it is parked again or struck off. */
   take(offset: number): void {
     const at = this.onDiskOnly.indexOf(offset);
     if (at < 0) return;
@@ -172,7 +172,7 @@ export class Segment {
     this.inMemory.add(offset);
   }
 
-  /** The same file, empty: places of before mean nothing in it. */
+  /** Empties the file for a new segment: earlier places are invalid in it. */
   async reset(): Promise<Segment> {
     await this.handle.truncate(0);
     this.lost = true;

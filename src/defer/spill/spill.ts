@@ -9,14 +9,14 @@ import { DeadLetters } from './dead-letters.js';
 import { ProcessFolder } from './process-folder.js';
 import { Segment, type Place, type TakenBack } from './segment.js';
 
-/** Of a store that says nothing of it, milliseconds. */
+/** Write timeout of a store that sets none, milliseconds. */
 const WRITE_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 /** How often it looks for what processes that are gone have left, milliseconds. */
 const ADOPT_MS = 5_000;
 const NOTHING: TakenBack = { taken: [], damagedLines: 0 };
 
-/** What an outbox is told. */
+/** Callbacks of the spill to its outbox. */
 export interface SpillEvents {
   report(cause: string, message: string): void;
   /** Entries of other processes that are parked here now. */
@@ -111,7 +111,7 @@ export class Spill {
   private startWrite() {
     const entries: DurableEntry[] = [];
     const writing = this.onDisk('write', async () => {
-      // What other requests append in this turn joins the same write.
+      // Entries that other requests append in this turn join the same write.
       await nextTurn();
       this.joining = null;
       return this.writeEntries(entries);
@@ -128,7 +128,7 @@ export class Spill {
     return (await this.findWritable()).append(entries);
   }
 
-  /** What the writes give within `writeTimeoutMs`: nothing after that, and what is written late is struck off again. */
+  /** The places that are written within `writeTimeoutMs`: none after that, and a late entry is struck off again. */
   private async inTime(writing: Promise<Place[]>): Promise<Place[]> {
     const { writeTimeoutMs = WRITE_TIMEOUT_MS } = this.options;
     let places: Place[] = [];
@@ -187,7 +187,7 @@ export class Spill {
       if (back.damagedLines > 0) {
         const cause = `the spill file ${segment.path} holds damaged lines`;
         this.events.report(cause, `${cause}: ${back.damagedLines} were skipped, the others are sent. It is kept.`);
-        // Where nothing else is left in it, it is put aside now.
+        // A file with nothing else left in it is put aside now.
         this.strike([]);
       }
       return back;
@@ -219,7 +219,7 @@ export class Spill {
   async close(deadlineMs: number): Promise<void> {
     const closing = async (): Promise<void> => {
       clearTimeout(this.adopting);
-      // What was buried last is struck off then.
+      // The entry of the last dead letter is struck off then.
       await this.dead.settled();
       this.closed = true;
       await this.last;

@@ -13,7 +13,7 @@ const KEYS = ['name', 'timeoutMs', 'attempts', 'backoffMs', 'maxBackoffMs', 'bat
 export class BatchLane extends TaskSequence {
   private readonly waiting: ArmedWork[] = [];
   private timer: NodeJS.Timeout | null = null;
-  /** What waits must run, whether or not it fills a batch. */
+  /** Waiting items must run, whether or not they fill a batch. */
   private due = false;
 
   constructor(

@@ -147,7 +147,7 @@ export class TaskQueue {
     this.counters.move('running', 'waiting', task.size);
     this.counters.retried += task.size;
     sequence.retrying = task;
-    // What waits for its next attempt is held as well, or a dead downstream would fill the memory.
+    // A task that waits for its next attempt takes capacity as well, or a dead downstream would fill the memory.
     this.capacity.fill(0, task.size);
     const { backoffMs: baseMs, maxBackoffMs: maxMs } = task.spec;
     const backoff = backoffMs(task.attempt, { baseMs, maxMs });

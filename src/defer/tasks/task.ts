@@ -68,7 +68,7 @@ export class ArmedWork implements Armed {
 
 const OF_MANY = { status: null, names: namesOf(null) };
 
-/** What the queue of this process runs: one item, or a batch that runs, fails and is tried again together. */
+/** Unit of the queue of this process: one item, or a batch that runs, fails and is tried again together. */
 export class Task implements Linked<Task> {
   previous: Task | null = null;
   next: Task | null = null;
@@ -79,7 +79,7 @@ export class Task implements Linked<Task> {
     readonly sequence: TaskSequence,
     private readonly items: readonly ArmedWork[],
     private run: TaskRun | null,
-    /** What it is run in. */
+    /** The async context that the task runs in. */
     readonly resource: AsyncResource,
     private readonly of: Pick<ArmedWork, 'status' | 'names'> = OF_MANY,
   ) {}
@@ -92,7 +92,7 @@ export class Task implements Linked<Task> {
     return this.items[0]!.acceptedMs;
   }
 
-  /** What its present attempt is told. */
+  /** The arguments of the present attempt. */
   get told(): Told {
     const { status, names } = this.of;
     const { requestId, traceparent } = names;

@@ -24,7 +24,7 @@ import { alone, table } from './option-table.js';
 
 /** For a last word with Redis, which nothing depends on any more, milliseconds. */
 const CLOSE_TIMEOUT_MS = 300;
-/** What BullMQ refuses by itself, it refuses at once: booting waits no longer for that. */
+/** Upper limit of the boot's wait for a refusal, milliseconds: BullMQ's own checks refuse at once. */
 const REFUSED_MS = 100;
 /** When a queue is made anew to which Redis has refused its first connection. */
 const OPEN_AGAIN = { baseMs: 1_000, maxMs: 60_000 };
@@ -57,7 +57,7 @@ export interface BullmqStoreOptions {
    */
   spillPath?: string;
   /**
-   * What the spill may hold on disk, bytes. Beyond it durable data is kept in memory only.
+   * Upper limit of the spill on disk, bytes. Beyond it durable data is kept in memory only.
    * @default 1_073_741_824 (1 GiB)
    */
   spillMaxBytes?: number;

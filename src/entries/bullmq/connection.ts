@@ -6,7 +6,7 @@ import { isClient, needsAnew, reconnectInMs } from '../redis/connection.js';
 
 export type Bullmq = typeof import('bullmq');
 
-/** What a queue or worker connects with, and how to end what was made for it. */
+/** Connection options of a queue or worker, and how to end the clients that were made for it. */
 export interface Connection {
   readonly options: ConnectionOptions;
   /**
@@ -27,7 +27,7 @@ const REFUSED_MS = 1_000;
 
 type RetryStrategy = (times: number) => unknown;
 
-/** What is asked of an ioredis client. Not BullMQ's own type: BullMQ 5's is that of ioredis 5 only. */
+/** The used part of an ioredis client. BullMQ's own type does not fit: BullMQ 5's is that of ioredis 5 only. */
 export interface RedisClient {
   readonly options?: { retryStrategy?: RetryStrategy | null; reconnectOnError?: ((error: Error) => unknown) | null };
   duplicate(override: object): { disconnect(): void } & object;
@@ -163,7 +163,7 @@ function connect(
     refused ||= ends;
     return usualAnew(error) || ends;
   };
-  // Else BullMQ's first attempt would be its last.
+  // Without these options BullMQ's first attempt would be its last.
   const options = {
     ...override,
     lazyConnect: false,

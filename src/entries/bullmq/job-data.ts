@@ -3,9 +3,9 @@ import type { Job } from 'bullmq';
 import { MAX_TIMER_MS } from '../../core/clock.js';
 import type { DurableJob, NewDurableJob } from '../../defer/durable/durable-store.js';
 
-/** What is kept in Redis of one item. What is left out there is null. */
+/** The fields of one item in Redis. Optional fields are null when they are left out. */
 export interface ItemData {
-  /** Of a job on its own: only where BullMQ could not take it as it is. */
+  /** The item's id. A job on its own has it only where BullMQ could not take it as it is. */
   id?: string;
   /** Left out when undefined. */
   data?: unknown;
@@ -16,11 +16,11 @@ export interface ItemData {
   route?: string;
 }
 
-/** What all items of a job share. The job's id and name stand on the job itself. */
+/** The fields that all items of a job share. The job itself has its id and name. */
 interface CommonData {
   work: string;
   timeoutMs: number;
-  /** Where the waits between attempts are bounded. */
+  /** Upper limit of the wait between attempts, milliseconds; left out without a limit. */
   maxBackoffMs?: number;
   /** Written by the first worker that does not have its class. */
   unknownSinceMs?: number;
@@ -88,7 +88,7 @@ export interface ReadJob {
   readonly unknownSinceMs: number | null;
 }
 
-/** What a worker runs; null for what this library has not written: whoever reaches Redis can write anything. */
+/** Reads the job that a worker runs; null for one that this library has not written: any client of Redis can write anything. */
 export function readJob({ id = '', name, data, opts, timestamp }: Job): ReadJob | null {
   const given = data as Partial<CommonData & ItemData & { items: unknown }> | null | undefined;
   if (!isRecord(given) || typeof given.work !== 'string' || !isTimeout(given.timeoutMs)) return null;
