@@ -80,14 +80,14 @@ export interface DurableStore {
   /** Takes no new work and waits for what runs in this process, at the most `deadlineMs`. */
   stopWorker(deadlineMs: number): Promise<void>;
   close(): Promise<void>;
-  /** The folder on disk that keeps prepared data until it is stored. */
+  /** Options of the spill, which keeps prepared data on disk until it is stored. */
   readonly spill?: SpillOptions | null;
 }
 
 export interface SpillOptions {
   /** Path of a folder, which several processes may share. */
   readonly path: string;
-  /** Upper limit of the folder's size, bytes. */
+  /** Upper limit of the files of durable work, bytes; each process counts its own. */
   readonly maxBytes: number;
   /** How long an answer waits for the disk, milliseconds. @default 5_000 */
   readonly writeTimeoutMs?: number;
