@@ -20,7 +20,7 @@ export class Compression implements Feature {
   private readonly engine: CompressionEngine;
   private readonly cache: ContentCache;
   private readonly sharedRoutes = new Map<object, SharedRoute>();
-  /** Handlers of which the log has said that known callers get answers of their own. */
+  /** Handlers for which the log has a line on the own answers of known callers. */
   private readonly saidOwn = new Set<string>();
 
   constructor(
@@ -87,7 +87,7 @@ export class Compression implements Feature {
     return new SharedRoute(options, { cache, nowMs: host.nowMs, units: host.units, notShared, gaveOwn });
   }
 
-  /** Once, without a count of its repeats: signed-in callers are nothing that goes wrong. */
+  /** Logs once, without a count of repeats: signed-in callers are no fault. */
   private sayOwn(where: string, sign: CallerSign): void {
     if (this.saidOwn.has(where)) return;
     this.saidOwn.add(where);
@@ -99,7 +99,7 @@ export class Compression implements Feature {
   }
 }
 
-/** Compression with its option off: misplaced decorators still stop the boot, and shared answers that are none are said. */
+/** Compression with its option off: misplaced decorators still stop the boot, and `@SharedResponse()` without effect is logged. */
 class CompressionOff implements Feature {
   private shared: readonly string[] = [];
 

@@ -44,7 +44,8 @@ export interface CompressionOptions {
 
 const coding = oneOf(CONTENT_CODINGS, { default: 'gzip' });
 /**
- * Variables that function platforms set: AWS Lambda, Azure Functions, Google Cloud Functions, Netlify, Vercel. Their adapters take what they do not know for text, and break it: most know gzip, deflate and br.
+ * Variables that function platforms set: AWS Lambda, Azure Functions, Google Cloud Functions, Netlify, Vercel. Their adapters take
+ * unknown codings for text, and break them: most know gzip, deflate and br.
  */
 const OF_FUNCTIONS = [
   'AWS_LAMBDA_FUNCTION_NAME',
@@ -55,7 +56,7 @@ const OF_FUNCTIONS = [
   'NETLIFY',
   'VERCEL',
 ];
-/** What is offered by default in an environment. */
+/** Codings that are offered by default in an environment. */
 export function defaultCodings(environment: Readonly<Record<string, string | undefined>>): readonly ContentCoding[] {
   const isFunction = OF_FUNCTIONS.some((name) => environment[name] !== undefined);
   return supportedCodings.filter((name) => !isFunction || name !== 'zstd');
@@ -72,7 +73,7 @@ const encodings: Option<readonly ContentCoding[]> = {
     if (read.length === 0) {
       throw optionError(path, codings.expected, value, 'To send everything unencoded, set `compression: false`.');
     }
-    // Written for a newer Node than it runs on: the rest of the list still serves.
+    // A list written for a newer Node still serves with the rest of its codings.
     const usable = [...new Set(read)].filter((name) => supportedCodings.includes(name));
     if (usable.length > 0) return Object.freeze(usable);
     throw optionError(path, `a list with one of ${supportedCodings.join(', ')}`, value, `This Node has no zstd.`);
@@ -123,5 +124,5 @@ export function refuseSlowLevel(path: string, coding: keyof typeof LEVEL_LIMITS,
   );
 }
 
-/** What shared responses may use when the content cache is off. */
+/** Size of the cache for shared responses when the content cache is off, bytes. */
 export const SHARED_ONLY_BYTES = DEFAULT_CACHE_BYTES;

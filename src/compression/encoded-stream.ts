@@ -5,22 +5,22 @@ import { override } from './late.js';
 interface EncodedStream {
   readonly response: ServerResponse;
   readonly encoder: Transform;
-  /** Node's own. */
+  /** Node's own `write`. */
   readonly write: (chunk: unknown) => boolean;
-  /** The application has ended it. */
+  /** Whether the application has ended the response. */
   isEnded(this: void): boolean;
 }
 
 /**
- * Sends what an encoder gives. Whoever waits for the response to drain waits for the encoder: that Node has sent what the encoder gave
- * tells nothing. `done` is called once, without an error when all is sent.
+ * Sends an encoder's output. The response emits `drain` when the encoder drains: Node's own `drain` covers encoded bytes only.
+ * `done` is called once, without an error when all is sent.
  */
 export function sendEncoded(
   { response, encoder, write, isEnded }: EncodedStream,
   done: (error: Error | null | undefined) => void,
 ): void {
   const emit = response.emit.bind(response) as (...event: unknown[]) => boolean;
-  // Not `writableLength` as well: Node 26 reads it to see whether it owes a `drain`.
+  // `writableLength` stays Node's own: Node 26 reads it to decide whether a `drain` is due.
   const restore = override(response, [
     ['writableNeedDrain', { get: () => encoder.writableNeedDrain }],
     ['writableEnded', { get: isEnded }],

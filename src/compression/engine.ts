@@ -20,18 +20,18 @@ export type Deliver = (body: Body | null) => void;
 
 /** Decides for every response whether and how it is encoded. */
 export class CompressionEngine {
-  /** For responses whose route it does not know. */
+  /** State for responses of an unknown route. */
   readonly unrouted = new RouteCompression();
 
   constructor(
     private readonly options: ResolvedCompression,
     private readonly compressor: Compressor,
-    /** With `cache: false` for shared responses only. */
+    /** The cache of bodies; with `cache: false` for shared responses only. */
     private readonly cache: ContentCache,
     private readonly report: OncePerCause,
   ) {}
 
-  /** As most responses are: a small body, or none, that serves nobody else. True: it is counted, and goes out as it is. */
+  /** Whether a response has a small body, or none, for its own client only. True: it is counted, and goes out as it is. */
   passesSmall(state: RequestState, status: number, length: number): boolean {
     if (!(length < this.options.thresholdBytes) || status === 304 || state.sharedAnswer !== null) return false;
     this.count(compressionOf(state) ?? this.unrouted);
@@ -62,10 +62,10 @@ export class CompressionEngine {
     const { shared } = head;
     if (shared instanceof KeptResponse && head.status === 200) {
       this.hitKept(head, shared);
-      // What the application's own layers have made of the answer stands in it already.
+      // The kept body includes the changes of the application's own layers.
       this.represent(head, shared.entry.source, shared.entry, deliver);
     } else if (shared === null || shared instanceof KeptResponse) {
-      // What is not ours to encode is not ours to answer with a 304 either.
+      // A response that is not ours to encode is not ours to answer with a 304 either.
       if (!this.isOurs(head)) return deliver(body);
       this.represent(head, body, this.lookUp(head, body), deliver);
     } else {
@@ -112,8 +112,8 @@ export class CompressionEngine {
   }
 
   /**
-   * What encodes a stream whose head is about to be sent, and counts it when it ends; changes the head accordingly.
-   * Null: leave the stream alone. One whose length the application knows is worth more with it: clients show how far they are.
+   * Returns the encoder of a stream whose head is about to be sent, which counts it at its end; changes the head accordingly.
+   * Null: the stream stays as it is. A length that the application knows is worth more: clients show their progress by it.
    */
   openStream(head: HeldHead): Transform | null {
     if (head.method === 'HEAD') {
@@ -190,7 +190,7 @@ export class CompressionEngine {
       deliver(body);
     };
     if (coding === null) return plain();
-    // Asked before it is encoded, so that it need not be.
+    // Compares before it encodes: a 304 needs no encoding.
     if (isKnown(head, base, coding)) return deliver(null);
     const finish = (encoded: Encoded | null): void => {
       if (encoded === null) return plain();
@@ -216,7 +216,7 @@ export class CompressionEngine {
     else finish(encoded);
   }
 
-  /** Of every body that may be kept, whatever others ask for: a tag that comes and goes is no use to a cache. */
+  /** Tag of every body that may be kept, cached here or not: a tag that comes and goes is no use to a client's cache. */
   private contentTag(head: HeldHead, body: Body, entry: CachedBody | null): string | undefined {
     if (!head.tags || !mayKeep(head, head.method)) return undefined;
     return entry?.tag ?? contentTag(body);
@@ -231,7 +231,7 @@ export class CompressionEngine {
     return body.length * 3 < thresholdBytes || Buffer.byteLength(body) < thresholdBytes;
   }
 
-  /** Whether the 200 that a 304 stands for may be encoded, as far as its head still tells. */
+  /** Whether the 200 behind a 304 may be encoded, as far as its head still shows. */
   private wasEncoded(head: HeldHead): boolean {
     if (head.off || isLeftAlone(head)) return false;
     if (!isCompressible(String(head.header('content-type') ?? 'text/plain'))) return false;

@@ -23,7 +23,7 @@ function refuseMisplaced(modules: ModulesContainer): void {
   for (const { metatype } of wrappersOf(modules)) {
     if (typeof metatype !== 'function') continue;
     for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype ?? {}))) {
-      // The constructor is the class: what stands on that is for the routes that it may have.
+      // The constructor is the class: its metadata is for the routes that it may have.
       if (name === 'constructor' || typeof value !== 'function' || servesRoute(value as object)) continue;
       const where = `${metatype.name}.${name}`;
       if (Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) throw needsGet(where, 'no route');

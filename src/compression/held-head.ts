@@ -6,7 +6,7 @@ import { present, type FieldValue, type ResponseHead } from './rules/policy.js';
 import { KeptResponse, type SharedFlight } from './shared-response/shared-flight.js';
 
 interface AnyResponse extends ServerResponse {
-  /** Express's; not there where a server of Node's own answers. */
+  /** Express's application; undefined on a plain Node server. */
   readonly app?: { get?(setting: string): unknown };
   readonly stream?: { destroyed?: boolean } | null;
 }
@@ -16,7 +16,7 @@ export type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | u
 
 /** The head of a response that the application has given, and Node has not sent. */
 export class HeldHead implements ResponseHead {
-  /** As it was when the application had answered: what it sets while the body is being encoded comes too late. */
+  /** The status when the application had answered: a change while the body is being encoded comes too late. */
   status: number;
 
   constructor(
@@ -28,7 +28,7 @@ export class HeldHead implements ResponseHead {
     private readonly ifNoneMatch: string | undefined,
   ) {
     this.status = response.statusCode;
-    // The answer is there: what the client has may be seen again.
+    // The handler has answered: the client's conditional headers become visible again.
     if (state.hiddenConditions !== null) Object.assign(request.headers, state.hiddenConditions);
   }
 
@@ -55,17 +55,17 @@ export class HeldHead implements ResponseHead {
     return this.state.sharedAnswer as SharedFlight | KeptResponse | null;
   }
 
-  /** A kept answer stands for whatever body comes. */
+  /** A kept answer replaces the body of this response. */
   get isKept(): boolean {
     return this.shared instanceof KeptResponse && this.status === 200;
   }
 
-  /** Whether a response without a tag may get one: not where Express's are switched off. */
+  /** Whether a response without a tag may get one: false where Express's tags are switched off. */
   get tags(): boolean {
     return this.response.app?.get?.('etag') !== false;
   }
 
-  /** The length that it tells, bytes; null without one. */
+  /** The declared length of the body, bytes; null without one. */
   get length(): number | null {
     const given = this.header('content-length');
     return given === undefined ? null : Number(given);
@@ -84,7 +84,7 @@ export class HeldHead implements ResponseHead {
     return this.request.headers[name];
   }
 
-  /** The prototype's own function: the response's refuses what comes too late. */
+  /** Calls the prototype's function: the response's own refuses late headers. */
   set(name: string, value: Exclude<FieldValue, undefined>): void {
     prototypeOf(this.response).setHeader.call(this.response, name, value);
   }
@@ -95,14 +95,14 @@ export class HeldHead implements ResponseHead {
 
   setStatus(status: number): void {
     this.status = status;
-    // Node knows the reason that goes with it.
+    // Node sets the reason phrase of the new status.
     this.response.statusMessage = '';
   }
 }
 
 const prototypeOf = (response: ServerResponse): ServerResponse => Object.getPrototypeOf(response) as ServerResponse;
 
-/** Whether Node takes this head. What it refuses is handed to it at once, so that its error comes where it always comes. */
+/** Whether Node accepts this head. A refused head goes to Node at once, which throws its error at the usual place. */
 export function isSendable(status: number, reason: string | undefined, headers: GivenHeaders): boolean {
   if (!(status >= 100 && status <= 999)) return false;
   if (Array.isArray(headers) && (Array.isArray(headers[0]) || headers.length % 2 === 1)) return false;
@@ -114,12 +114,12 @@ export function isSendable(status: number, reason: string | undefined, headers: 
     }
     return true;
   } catch {
-    // Node says what is wrong with it.
+    // Node throws the error when it gets the head.
     return false;
   }
 }
 
-/** Puts them on the response, as `writeHead` does. */
+/** Sets the headers on the response, as `writeHead` does. */
 export function setAll(response: ServerResponse, headers: GivenHeaders): void {
   const pairs = pairsOf(headers);
   if (Array.isArray(headers)) {

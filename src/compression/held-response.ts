@@ -10,7 +10,7 @@ import { SendingBelow } from './sending-below.js';
 import { lookEnded, lookHeaded, tooLate, writeAfterEnd } from './late.js';
 
 /**
- * What stands between an application's calls and its response.
+ * States of a response between the application's calls and Node.
  * - `open`: nothing was given.
  * - `headed`: the head was given; whether a stream follows is not known yet.
  * - `waiting`: the whole body is being encoded; for the application the response has ended.
@@ -21,8 +21,8 @@ import { lookEnded, lookHeaded, tooLate, writeAfterEnd } from './late.js';
 type Phase = 'open' | 'headed' | 'waiting' | 'encoding' | 'ended' | 'passing';
 
 /**
- * Stands in front of Node's own functions of a response, from the server's `request` event on: what an application puts around
- * them sees the plain body and the head that it has set.
+ * Replaces Node's own functions of a response, from the server's `request` event on: the application's wrappers of them see the
+ * plain body and the head that it has set.
  */
 export class HeldResponse {
   private phase: Phase = 'open';
@@ -31,11 +31,11 @@ export class HeldResponse {
   private unseal: (() => void) | null = null;
   /** The application has not given its head by `writeHead`. */
   private isImplied = false;
-  /** Of a whole body whose head the application has not given itself, bytes: Node would count it. */
+  /** Length of a whole body whose head the application has not given itself, bytes: Node would count it. */
   private wholeLength: number | null = null;
   /** The reason phrase, where the application has given one with its head. */
   private reason: readonly string[] = [];
-  /** Nearly all of a body whose length the head tells: its end follows. */
+  /** Nearly all of a body whose length is in the head: its end follows. */
   private kept: End | null = null;
   private readonly original: Sending;
 
@@ -78,7 +78,7 @@ export class HeldResponse {
     return response;
   }
 
-  /** As most heads are given: with the length of a small body. */
+  /** Whether the head is of the most common form, with the length of a small body, and goes out at once. */
   private passesHead(status: number, headers: GivenHeaders): boolean {
     if (headers === null || headers === undefined || Array.isArray(headers)) return false;
     const length = headers['content-length'];
@@ -106,7 +106,7 @@ export class HeldResponse {
     this.head.set('Content-Length', wholeLength);
   }
 
-  /** Through whatever the application has put around `writeHead`, as Node does it. */
+  /** Calls the application's wrapper of `writeHead`, if there is one, as Node does. */
   private implyHead(wholeLength: number | null): Phase {
     this.isImplied = true;
     this.wholeLength = wholeLength;
@@ -136,7 +136,7 @@ export class HeldResponse {
   }
 
   /**
-   * Keeps a body whose length the head tells for its end: Fastify before 5.12 writes a body and ends at once, behind a head of its own,
+   * Keeps a body whose length is in the head until its end: Fastify before 5.12 writes a body and ends at once, behind a head of its own,
    * and express-session sends the last byte when it has stored the session. All else is a stream.
    */
   private keeps(given: End): boolean {
@@ -205,7 +205,7 @@ export class HeldResponse {
     const { engine, head, response } = this;
     this.phase = 'waiting';
     engine.send(head, body, (sent) => {
-      // As it was given where it is: Node writes the head before a text in another encoding than before bytes.
+      // An unchanged body goes out as it was given: Node writes the head before a text in another encoding than before bytes.
       if (sent === body) this.deliver(...given);
       else this.deliver(sent ?? undefined, undefined, callbackOf(...given));
     });
@@ -240,7 +240,7 @@ export class HeldResponse {
       if (this.isHead) original.end.call(response, callbackOf(...given));
       else original.end.apply(response, given);
     } catch (error) {
-      // The caller of `end()` may be long gone: the client is told by the end of its connection.
+      // The caller of `end()` may be long gone: the end of its connection shows the client the failure.
       this.engine.failed(error);
       response.destroy();
     }
@@ -287,7 +287,7 @@ export class HeldResponse {
   private endStream(...given: End): void {
     const [chunk, encoding] = given;
     const done = callbackOf(...given);
-    // What is no chunk is refused by the encoder, as by Node.
+    // The encoder refuses an invalid chunk, as Node does.
     const nothing = chunk === undefined || chunk === null || typeof chunk === 'function';
     const parameters = nothing ? [] : [chunk, typeof encoding === 'string' ? encoding : undefined];
     (this.encoder!.end as (...parameters: unknown[]) => unknown)(...parameters);

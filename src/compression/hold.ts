@@ -7,7 +7,7 @@ import { HeldResponse } from './held-response.js';
 
 const heldBy = (response: ServerResponse): HeldResponse => stateOf(response)!.heldResponse as HeldResponse;
 
-/** Functions of a response that lead to what holds it. The same for all responses: closures for each would cost more. */
+/** Functions of a response that lead to its `HeldResponse`. All responses share them: closures for each would cost more. */
 const STAND_INS: Sending = {
   writeHead(this: ServerResponse, ...head: unknown[]) {
     return heldBy(this).writeHead(head);

@@ -22,7 +22,7 @@ export function tooLate(): never {
   throw Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' });
 }
 
-/** What Node does with a write after the end; but an error that nobody listens to does not end the process. */
+/** Fails a write after the end as Node does; but an error without a listener does not end the process. */
 export function writeAfterEnd(response: ServerResponse, ...given: unknown[]): false {
   const callback = given.find((each) => typeof each === 'function') as ((error: Error) => void) | undefined;
   const error = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
@@ -33,7 +33,7 @@ export function writeAfterEnd(response: ServerResponse, ...given: unknown[]): fa
   return false;
 }
 
-/** For an application that has given its head: changes of it come too late, and it is told so. */
+/** Properties of a response whose head the application has given: later changes of it throw. */
 const HEADED: readonly Property[] = [
   ['headersSent', { get: () => true }],
   ...['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'].map(
@@ -41,8 +41,8 @@ const HEADED: readonly Property[] = [
   ),
 ];
 /**
- * And for one that has given its body too. Not `finished`: a server that closes ends the connections of responses that are, and
- * this one is still to be sent.
+ * Properties of a response whose body the application has given too. `finished` stays false: a server that closes ends the connections
+ * of finished responses, and this one is still to be sent.
  */
 const ENDED: readonly Property[] = [...HEADED, ['writableEnded', { get: () => true }]];
 

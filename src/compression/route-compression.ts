@@ -24,13 +24,13 @@ export class CompressionCounters {
   }
 }
 
-/** Where so many responses on end found no body in the cache, so many more pass it by. */
+/** Responses in a row without a hit in the cache, after which `PASSES` responses bypass it. */
 const MISSES = 16;
 const PASSES = 256;
 
-/** What compression keeps for a route. */
+/** Compression's state of a route. */
 export class RouteCompression {
-  /** Since a body of it came again. */
+  /** Responses since a body of the route came again. */
   private responses = 0;
   readonly counters = new CompressionCounters();
 
@@ -51,7 +51,7 @@ export class RouteCompression {
 /** The module's own paths, such as `/metrics`: they are encoded, and not counted. */
 const OWN_PATHS = new RouteCompression();
 
-/** What compression keeps for a request's route; null where it does not know it. */
+/** Compression's state of a request's route; null where the route is unknown. */
 export function compressionOf(state: RequestState | null): RouteCompression | null {
   const route = state?.route ?? null;
   return route === null ? null : ((route.compression as RouteCompression | null) ?? OWN_PATHS);

@@ -7,7 +7,7 @@ import { NO_COMPRESSION_METADATA } from '../request/route-handler.js';
 /**
  * Sends the responses of a handler, or of every handler of a controller, without a content coding and keeps none of them
  * (beside `@SharedResponse()` the answer is shared unencoded). For responses that mix a secret (a token, a CSRF value, a
- * signed URL) with text that a request can choose: their length would tell about the secret (BREACH). On a method that serves
+ * signed URL) with text that a request can choose: their length would reveal the secret (BREACH). On a method that serves
  * no route the boot stops with `PERF_ERR_DECORATOR`.
  */
 export function NoCompression(): MethodDecorator & ClassDecorator {
@@ -22,7 +22,7 @@ export function NoCompression(): MethodDecorator & ClassDecorator {
     }));
   return (target: object, key?: string | symbol, descriptor?: PropertyDescriptor): void => {
     if (key !== undefined) return skipCompression(requireMethod('@NoCompression()', target, key, descriptor));
-    // For routes of subclasses, and for answers that an interceptor gives in the handler's place.
+    // Covers routes of subclasses, and for answers that an interceptor gives in the handler's place.
     Reflect.defineMetadata(NO_COMPRESSION_METADATA, true, target);
     decorateMethods(target as Type, routeMethodNames(target as Type), skipCompression);
   };

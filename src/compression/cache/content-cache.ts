@@ -14,16 +14,16 @@ export const bytesOf = (body: Body): Uint8Array => (typeof body === 'string' ? B
 export const contentTag = (body: Body): string =>
   `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
 
-/** What one entry costs besides its bytes: objects, map slots, headers. Bounds the number of small entries. */
+/** Cost of one entry besides its body, bytes: objects, map slots, headers. Bounds the number of small entries. */
 const OVERHEAD_BYTES = 1024;
-/** One body under more URLs than this is left by the oldest of them: there is something in the URL that it does not depend on. */
+/** Most URLs of one body; the oldest makes room for one more. With so many, the body does not depend on some part of the URL. */
 const MAX_HOLDERS = 1_000;
 
 /** V8 keeps a text beyond Latin-1 with two bytes a character. One that has other bytes than characters may be such a text. */
 const bytesInMemory = (body: Body, byteLength: number): number =>
   typeof body === 'string' && byteLength !== body.length ? 2 * body.length : byteLength;
 
-/** The body in a coding, null where it would not be smaller; or what makes it. */
+/** The body in a coding, null where it would not be smaller; or the promise of it. */
 type Made = Encoded | null | Promise<Encoded | null>;
 
 /** One body and everything it has been encoded to. */
@@ -33,7 +33,7 @@ export class CachedBody {
   hits = 0;
   /** Bytes it is charged with, encodings included. Changed by {@link onGrowth} only. */
   bytes: number;
-  /** Who keeps it for a URL of its own, oldest first, and the bytes that stand beside it for that. */
+  /** URLs of the body, oldest first: the callback of its eviction, and the bytes that the URL adds. */
   private readonly holders = new Map<() => void, number>();
   private readonly made = new Map<ContentCoding, Made>();
   private ownTag: string | null = null;
@@ -48,24 +48,24 @@ export class CachedBody {
     this.bytes = OVERHEAD_BYTES + bytesInMemory(body, this.byteLength);
   }
 
-  /** Strong entity tag of the identity representation; made when first asked for, it costs 2 ms at 3 MB. */
+  /** Strong entity tag of the identity representation; computed at its first use, in 2 ms at 3 MB. */
   get tag(): string {
     return (this.ownTag ??= contentTag(this.source));
   }
 
-  /** It stands for an answer under some URL. */
+  /** Whether some URL keeps the body. */
   get held(): boolean {
     return this.holders.size > 0;
   }
 
-  /** Exact comparison, never a hash alone: nobody may ever get somebody else's body. */
+  /** Compares exactly, never by a hash alone: no client may ever get another client's body. */
   matches(body: Body): boolean {
     const { source } = this;
     if (typeof source === 'string' || typeof body === 'string') return source === body;
     return Buffer.compare(source, body) === 0;
   }
 
-  /** Charges it with what stands beside it; `onEvicted` is called when it goes. Returns what ends both. */
+  /** Keeps the body for a URL, charged with `bytes`; its eviction calls `onEvicted`. Returns the function that undoes both. */
   hold(bytes: number, onEvicted: () => void): () => void {
     const release = (): void => {
       if (this.holders.delete(onEvicted)) this.onGrowth(this, -bytes);
@@ -81,19 +81,19 @@ export class CachedBody {
     return release;
   }
 
-  /** The cache gives it up. */
+  /** Called when the cache has removed the body. */
   evict(): void {
     const holders = [...this.holders.keys()];
     this.holders.clear();
     for (const onEvicted of holders) onEvicted();
   }
 
-  /** The codings it has been asked for. */
+  /** The codings that were requested so far. */
   get codings(): ContentCoding[] {
     return [...this.made.keys()];
   }
 
-  /** Made once, however many wait for it. Rejects or throws when the compressor fails; the next call tries again. */
+  /** Encodes once for any number of callers. Rejects or throws when the compressor fails; the next call tries again. */
   encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
     const made = this.made.get(coding);
     return made === undefined ? this.make(coding, compressor, shared) : made;
@@ -114,7 +114,7 @@ export class CachedBody {
   }
 
   private keep(coding: ContentCoding, encoded: Encoded | null): Encoded | null {
-    // zlib gives a part of a larger buffer.
+    // zlib returns a view of a larger buffer.
     const kept = encoded === null ? null : { level: encoded.level, bytes: unpooled(encoded.bytes) };
     this.made.set(coding, kept);
     this.onGrowth(this, kept?.bytes.byteLength ?? 0);
@@ -125,20 +125,20 @@ export class CachedBody {
 /** Bodies of one length that are compared with a new one; more would make the comparison dearer than the compression. */
 const MAX_PER_LENGTH = 8;
 
-/** One body holds at most a tenth of the cache, so that none turns all others out; one that is shared by decorator half of it. */
+/** One body takes at most a tenth of the cache, so that none evicts all others; a body shared by decorator takes at most half. */
 const MAX_SHARE = 10;
 const MAX_SHARE_OF_OTHERS = 2;
 
 /** Bodies and their encodings, found by exact comparison, bounded by bytes, the least recently used evicted first. */
 export class ContentCache {
   private readonly byLength = new Map<number, CachedBody[]>();
-  /** In the order of use. */
+  /** Entries in the order of use. */
   private readonly entries = new Set<CachedBody>();
   private held = 0;
 
   constructor(private readonly maxBytes: number) {}
 
-  /** Bytes held: bodies, all their encodings and the entries' own overhead. */
+  /** Bytes in use: bodies, all their encodings and the entries' own overhead. */
   get bytes(): number {
     return this.held;
   }
@@ -161,12 +161,12 @@ export class ContentCache {
   }
 
   /**
-   * Takes a body in; null when it is too large, or could not be found among those of its length. `forOthers`: somebody else knows
-   * where it is, so it is worth its room all the same.
+   * Adds a body; null when it is too large, or could not be found among those of its length. `forOthers`: its caller keeps a
+   * reference, so it is worth its room all the same.
    */
   add(body: Body, forOthers = false): CachedBody | null {
     const maxBytes = this.maxBytes / (forOthers ? MAX_SHARE_OF_OTHERS : MAX_SHARE);
-    // A quick no, before anything is copied or hashed.
+    // Refuses before a copy or a hash is made.
     if (body.length > maxBytes) return null;
     const entry = new CachedBody(body, (grown, bytes) => this.charge(grown, bytes));
     if (entry.bytes > maxBytes) return null;
@@ -175,7 +175,7 @@ export class ContentCache {
     const siblings = this.byLength.get(length) ?? [];
     const canBeFound = siblings.length < MAX_PER_LENGTH || this.evictOneOf(siblings);
     if (!canBeFound && !forOthers) return null;
-    // Asked again: the one that made room is gone.
+    // Reads the list again: the entry that made room is gone.
     if (canBeFound) this.byLength.set(length, [...(this.byLength.get(length) ?? []), entry]);
     this.entries.add(entry);
     this.held += entry.bytes;
@@ -205,7 +205,7 @@ export class ContentCache {
   }
 
   private evictOneOf(siblings: readonly CachedBody[]): boolean {
-    // Siblings stand in the order in which they came; the one that was never used again goes first.
+    // Siblings are in the order of arrival; the one with the fewest hits goes first.
     const victim = siblings.filter((entry) => !entry.held).sort((a, b) => a.hits - b.hits)[0];
     if (victim === undefined) return false;
     this.evict(victim);

@@ -3,13 +3,13 @@ import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import type { ContentCoding } from '../rules/accept-encoding.js';
 
-/** How `node:zlib` makes a coding: at once, on the thread pool, as a stream. */
+/** Functions of `node:zlib` for one coding: synchronous, on the thread pool, as a stream. */
 interface Codec {
   readonly now: (body: zlib.InputType, options: object) => Buffer;
   readonly onPool: (body: zlib.InputType, options: object, done: (error: Error | null, made: Buffer) => void) => void;
   readonly stream: (options: object) => Transform & zlib.Zlib;
 }
-/** Node 20's types do not know zstd; {@link supportedCodings} tells whether the runtime does. */
+/** Node 20's types lack zstd; {@link supportedCodings} includes it where the runtime has it. */
 interface Zstd {
   zstdCompress: Codec['onPool'];
   zstdCompressSync: Codec['now'];
@@ -64,14 +64,14 @@ export function compress(coding: ContentCoding, body: Uint8Array, level: number)
   return promisify(CODECS[coding].onPool)(body, optionsFor(coding, level, body.byteLength));
 }
 
-/** Window of streams, whose length nobody knows. */
+/** Length that streams count as, bytes: theirs is unknown. */
 const STREAM_BYTES = 1024 * 1024;
 
 type Tell = (bytesIn: number, bytesOut: number) => void;
 
 /**
- * A compressing stream. What was written reaches the client within {@link LONGEST_WAIT_MS}, and within {@link IDLE_FLUSH_MS} when
- * no more follows. `tell` is given its bytes, before and after, when it ends.
+ * Returns a compressing stream. Written bytes reach the client within {@link LONGEST_WAIT_MS}, and within {@link IDLE_FLUSH_MS} when
+ * no more follow. `tell` gets its bytes, before and after compression, at its end.
  */
 export function compressStream(coding: ContentCoding, level: number, tell: Tell): Transform {
   const stream = CODECS[coding].stream(optionsFor(coding, level, STREAM_BYTES));
@@ -80,7 +80,7 @@ export function compressStream(coding: ContentCoding, level: number, tell: Tell)
 
 /** A source that pauses longer than this (milliseconds) has its written bytes flushed to the client. */
 const IDLE_FLUSH_MS = 20;
-/** One that goes on, word by word, for so long, has too: nobody reads faster. */
+/** A source that goes on, word by word, for longer than this (milliseconds) is flushed too: no person reads faster. */
 const LONGEST_WAIT_MS = 100;
 
 /**
@@ -101,7 +101,7 @@ function flushWhenIdle(stream: Transform & zlib.Zlib): Transform & zlib.Zlib {
   let timer: NodeJS.Timeout | null = null;
   const write = stream.write.bind(stream) as (...parameters: unknown[]) => boolean;
   stream.write = (...parameters: unknown[]): boolean => {
-    // To flush is to write, and no reason to flush once more.
+    // `flush()` writes too, and must not schedule another flush.
     if (flushing) return write(...parameters);
     const nowMs = performance.now();
     waitsSinceMs ??= nowMs;
@@ -113,7 +113,7 @@ function flushWhenIdle(stream: Transform & zlib.Zlib): Transform & zlib.Zlib {
   return stream;
 }
 
-/** Not by a `data` listener: one would set it flowing before its reader is there. */
+/** Counts in `push`: a `data` listener would start the flow before the stream has its reader. */
 function counted(stream: Transform & zlib.Zlib, tell: Tell): Transform {
   let bytesOut = 0;
   const push = stream.push.bind(stream);

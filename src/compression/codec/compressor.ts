@@ -6,9 +6,8 @@ import { compress, compressNow } from './codec.js';
 export type Levels = Readonly<Record<'zstd' | 'br' | 'gzip', number | null>>;
 
 /**
- * Zstd ends at 19: above, its windows may be larger than the 8 MB that clients must take (RFC 9659). The highest level of each coding that
- * is safe for bodies made per request, the range there is, and what more would cost: CPU
- * of one 3 MB JSON body, measured on one core.
+ * Range of each coding's levels, the highest that is safe for bodies made per request, and the cost above it: CPU of one 3 MB JSON body
+ * on one core. Zstd ends at 19: windows above it may exceed the 8 MB that clients must accept (RFC 9659).
  */
 export const LEVEL_LIMITS = {
   zstd: { min: 1, safe: 12, max: 19, cost: 'zstd 19 takes 2.3 s of CPU for one 3 MB body where zstd 3 takes 20 ms' },
@@ -16,7 +15,7 @@ export const LEVEL_LIMITS = {
   gzip: { min: 1, safe: 7, max: 9, cost: 'gzip 9 takes 27 % more CPU than gzip 6 for 3 % fewer bytes' },
 } as const;
 
-/** What a body is compressed for: once for its own request, once for many requests, or while the thread pool is full. */
+/** Purpose of a compression: for its own request, for many requests, or for a request while the thread pool is full. */
 export type Effort = 'once' | 'shared' | 'hurried';
 
 const KIB = 1024;
@@ -83,7 +82,7 @@ export class Governor {
     try {
       return await work();
     } finally {
-      // The slot is handed over, not given back: a newcomer cannot overtake who waits.
+      // The slot is handed over, not given back: a newcomer cannot overtake a waiter.
       const next = this.waiting.shift();
       if (next === undefined) this.running -= 1;
       else next();
@@ -97,9 +96,9 @@ export interface Encoded {
   readonly level: number;
 }
 
-/** Up to here a body is compressed on the event loop (0.1 to 0.3 ms): a pool round trip would cost more. */
+/** Largest body that is compressed on the event loop (0.1 to 0.3 ms), bytes: a pool round trip would cost more. */
 const MAX_BYTES_NOW = 16 * 1024;
-/** The levels for which that holds. */
+/** Levels by size, above which no body is compressed on the event loop. */
 const NO_CHOICE: Levels = { zstd: null, br: null, gzip: null };
 
 /** Compresses whole bodies: small ones at once, others on the thread pool as far as the governor lets them. */
@@ -119,8 +118,8 @@ export class Compressor {
   }
 
   /**
-   * The encoded body, or null where it would not be smaller. Synchronous when it can be; with the pool full the body
-   * waits and gets the cheapest level, and is left alone when `wanted` says that its client has gone meanwhile.
+   * Returns the encoded body, or null where it would not be smaller. Synchronous when it can be; with the pool full the body
+   * waits and gets the cheapest level, or stays unencoded when `wanted` returns false: its client has gone meanwhile.
    */
   encode(
     coding: ContentCoding,

@@ -9,7 +9,7 @@ export type ContentCoding = 'zstd' | 'br' | 'gzip' | 'deflate';
  */
 export const CONTENT_CODINGS: readonly ContentCoding[] = ['zstd', 'br', 'gzip', 'deflate'];
 
-/** What this Node can do, best first: zstd came with 22.15 and 23.8. */
+/** Codings that this Node supports, best first: zstd came with Node 22.15 and 23.8. */
 export const supportedCodings: readonly ContentCoding[] = CONTENT_CODINGS.filter(
   (coding) => coding !== 'zstd' || typeof (zlib as { zstdCompress?: unknown }).zstdCompress === 'function',
 );
@@ -21,7 +21,7 @@ const SAFEST_FIRST: readonly ContentCoding[] = ['gzip', 'br', 'deflate', 'zstd']
 
 /**
  * Reads `Accept-Encoding` (RFC 9110 section 12.5.3): lower-case coding to weight, `x-gzip` as `gzip`. A member with a
- * malformed weight is left out, of two with one name the lower weight counts: the body nobody asked for is never sent.
+ * malformed weight is left out, of two with one name the lower weight counts: no refused coding is ever sent.
  */
 export function parseAcceptEncoding(header: string): ReadonlyMap<string, number> {
   const weights = new Map<string, number>();

@@ -6,13 +6,13 @@ import { hasMember } from './policy.js';
 /** Tags that Express makes by itself: a weak one of the body's length and its SHA-1. */
 const EXPRESS_TAG = /^W\/"([0-9a-f]+)-[A-Za-z0-9+/]{27}"$/;
 
-/** The bytes of the body that a tag of Express's is of; null for other tags. */
+/** Length of the body in a tag of Express's, bytes; null for other tags. */
 export function expressTagLength(tag: string): number | null {
   const match = EXPRESS_TAG.exec(tag);
   return match === null ? null : Number.parseInt(match[1]!, 16);
 }
 
-/** RFC 9110 section 8.8.1: the bytes are no longer those that a strong tag stood for. */
+/** Weak form of a tag: a strong one would no longer name the same bytes (RFC 9110 section 8.8.1). */
 const weakened = (tag: string): string => (tag === '' || tag.startsWith('W/') ? tag : `W/${tag}`);
 
 /**
@@ -33,7 +33,7 @@ export const originalTags = (header: string, coding: string | null): string =>
 
 /**
  * Puts the application's own tags into a request that names ours: in `If-Match` all, in `If-None-Match` those of the coding that the
- * answer would have. Before anybody reads its headers. Returns the `If-None-Match` that was there, where that has changed.
+ * answer would have. Runs before any reader of its headers. Returns the former `If-None-Match`, where that has changed.
  */
 export function translateConditions(request: IncomingMessage, coding: () => ContentCoding | null): string | undefined {
   const { rawHeaders } = request;
@@ -93,7 +93,7 @@ export function isKnown(head: HeldHead, base: string | null, coding: ContentCodi
   return answerNotModified(head);
 }
 
-/** `If-Modified-Since`, which counts without `If-None-Match` (RFC 9110 section 13.1.3). Of others the framework has asked itself. */
+/** `If-Modified-Since`, which counts without `If-None-Match` (RFC 9110 section 13.1.3). The framework checks unshared responses. */
 function isNotModified(head: HeldHead): boolean {
   if (head.shared === null || head.requestHeader(IF_NONE_MATCH) !== undefined || !mayBeFresh(head)) return false;
   const since = Date.parse(head.requestHeader('if-modified-since') ?? '');

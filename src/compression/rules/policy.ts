@@ -3,7 +3,7 @@ import { validateHeaderValue } from 'node:http';
 /** The value of a response header as frameworks hold it. */
 export type FieldValue = string | number | readonly string[] | undefined;
 
-/** A header that was set to null, as one copied from an answer that lacks it, says nothing. Frameworks accept it, whatever their types say. */
+/** A null header, as one copied from an answer that lacks it, counts as absent. Frameworks accept it, whatever their types declare. */
 export const present = (value: FieldValue | null): FieldValue => value ?? undefined;
 
 const textOf = (value: FieldValue | null): string => (Array.isArray(value) ? value.join(',') : String(value ?? ''));
@@ -24,7 +24,7 @@ export function hasMember(value: FieldValue, member: string): boolean {
   return list.includes(member) && list.split(',').some((part) => part.split('=', 1)[0]!.trim() === member);
 }
 
-/** What a member of a list-valued header says behind `=`; undefined without. */
+/** The argument of a list-valued header's member, behind `=`; undefined without one. */
 export function argumentOf(value: FieldValue, member: string): string | undefined {
   const found = membersOf(listValue(value)).find((part) => part.startsWith(`${member}=`));
   return found?.slice(member.length + 1);
@@ -41,7 +41,7 @@ export function varyWithAcceptEncoding(value: FieldValue): string {
   return members.includes('*') ? '*' : [...members, VARY].join(', ');
 }
 
-/** Whether Node can write them. */
+/** Whether Node can write these headers. */
 export function isWritable(headers: Readonly<Record<string, FieldValue>>): boolean {
   try {
     for (const [name, value] of Object.entries(headers)) {
@@ -49,14 +49,14 @@ export function isWritable(headers: Readonly<Record<string, FieldValue>>): boole
     }
     return true;
   } catch {
-    // Whoever sends them says what is wrong.
+    // Node throws the error when they are sent.
     return false;
   }
 }
 
 /**
- * Types that compress: text, and what is text by another name. `application/octet-stream` is left out: nobody knows what
- * it holds. So is `text/event-stream`: a compressor holds events back until its buffer is full.
+ * Types that compress: text, and what is text by another name. `application/octet-stream` is left out: its
+ * content is unknown. So is `text/event-stream`: a compressor delays events until its buffer is full.
  */
 const COMPRESSIBLE =
   /^(?:text\/(?!event-stream$).+|.+[/+](?:json|xml|text|yaml)|application\/(?:javascript|ecmascript|x-javascript|typescript|json5|jsonl|ndjson|x-ndjson|x-json-stream|geojson|graphql|manifest|sql|rtf|toml|wasm|x-www-form-urlencoded|x-sh|x-yaml|vnd\.ms-fontobject)|font\/(?:otf|ttf|collection)|image\/(?:bmp|x-icon|vnd\.microsoft\.icon))$/;
@@ -67,13 +67,13 @@ export function isCompressible(contentType: string): boolean {
   return COMPRESSIBLE.test((end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase());
 }
 
-/** What the policy reads of a response. */
+/** Parts of a response that the policy reads. */
 export interface ResponseHead {
   readonly status: number;
   header(name: string): FieldValue;
 }
 
-/** Whoever sets one of these frames the body itself, lets clients ask for parts of it, or tells its digest (RFC 9530). */
+/** Headers of an application that frames the body itself, serves parts of it, or sends its digest (RFC 9530). */
 const ITS_OWN = [
   'content-range',
   'accept-ranges',
@@ -87,7 +87,7 @@ const ITS_OWN = [
 /** Whether a content coding may be applied to the response at all, whatever the client accepts (RFC 9110, 9111). */
 export function mayEncode(head: ResponseHead): boolean {
   const { status } = head;
-  // A part (206) counts bytes of the representation that was asked for; others have no body, or tell of an error.
+  // A part (206) counts bytes of the requested representation; the others have no body, or report an error.
   if (status < 200 || status === 204 || status === 205 || status === 206 || status === 304 || status >= 400)
     return false;
   const type = head.header('content-type');
@@ -95,7 +95,7 @@ export function mayEncode(head: ResponseHead): boolean {
   return !isEncoded(head) && !isLeftAlone(head);
 }
 
-/** Whether a header says that the body must stay as it is. */
+/** Whether a header forbids changes of the body. */
 export function isLeftAlone(head: ResponseHead): boolean {
   return (
     ITS_OWN.some((name) => head.header(name) !== undefined) || hasMember(head.header('cache-control'), 'no-transform')
@@ -109,7 +109,7 @@ export function isEncoded(head: ResponseHead): boolean {
 }
 
 /**
- * Whether the response may be kept and given to somebody else: a plain 200 to GET or HEAD that sets no cookie and is
+ * Whether the response may be kept and given to other clients: a plain 200 to GET or HEAD that sets no cookie and is
  * neither private nor no-store. A cookie is also the sign of a secret near reflected input (BREACH).
  */
 export function mayKeep(head: ResponseHead, method: string): boolean {
@@ -117,7 +117,7 @@ export function mayKeep(head: ResponseHead, method: string): boolean {
   return !isForOne(head);
 }
 
-/** Whether a header says that the response is for its own client only. */
+/** Whether a header restricts the response to its own client. */
 export function isForOne(head: ResponseHead): boolean {
   const control = head.header('cache-control');
   return head.header('set-cookie') !== undefined || hasMember(control, 'private') || hasMember(control, 'no-store');

@@ -22,26 +22,26 @@ type KeptHeader = readonly [string, string | number | readonly string[]];
 
 /** An answer that serves others. */
 export class KeptResponse {
-  /** Its slot has gone, or holds another one: the body is held for others only. */
+  /** Called when its slot has gone, or has another answer: only other URLs keep the body then. */
   release: () => void = () => {};
 
   constructor(
     readonly entry: CachedBody,
-    /** The headers that the handler and its interceptors have set; those that were there before it belong to each request. */
+    /** The headers that the handler and its interceptors have set; headers set before it belong to each request. */
     readonly headers: readonly KeptHeader[],
-    /** Those that were there before the handler, and that it has removed. */
+    /** Headers that were set before the handler, and that it has removed. */
     readonly removed: readonly string[],
     /** Monotonic milliseconds. */
     readonly expiresMs: number,
     /** Until then it serves while the next one is made, monotonic milliseconds. */
     readonly staleUntilMs: number,
-    /** It says that it serves known callers too. */
+    /** Its headers allow known callers too. */
     private readonly isPublic: boolean,
-    /** As old as its `Age` says, when it was made, monotonic milliseconds; null: caches are told nothing of how long it is good. */
+    /** Time of its origin by its `Age`, monotonic milliseconds; null: its headers give caches no lifetime. */
     private readonly bornMs: number | null,
   ) {}
 
-  /** `Age`, without which a cache behind this one would keep it for longer than it says (RFC 9111 section 5.1), seconds. */
+  /** `Age`, seconds: without it a cache behind this one would keep the answer for too long (RFC 9111 section 5.1). */
   ageAt(nowMs: number): number | null {
     return this.bornMs === null ? null : Math.floor((nowMs - this.bornMs) / 1_000);
   }
@@ -51,7 +51,7 @@ export class KeptResponse {
     return this.isPublic || !own;
   }
 
-  /** Charges the body with what stands beside it. `evicted` is called when the body goes. */
+  /** Charges the body with its slot and headers. `evicted` is called when the cache evicts the body. */
   hold(bytes: number, evicted: () => void): void {
     const headerBytes = this.headers.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
     this.release = this.entry.hold(bytes + 2 * headerBytes, evicted);
@@ -63,7 +63,7 @@ interface SharedHead extends ResponseHead {
   headers(): Headers;
 }
 
-/** What a flight asks of its route, and tells it. */
+/** The part of a route that a flight uses. */
 interface FlightRoute {
   readonly cache: ContentCache;
   readonly nowMs: MonotonicClock;
@@ -73,7 +73,7 @@ interface FlightRoute {
   notShared(why: string): void;
   /** A known caller got an answer that others could not share for that reason alone. */
   gaveOwn(sign: CallerSign): void;
-  /** `kept` null: it has made nothing that serves others. */
+  /** `kept` null: the flight has made no answer for others. */
   ended(flight: SharedFlight, kept: KeptResponse | null): void;
 }
 
@@ -93,7 +93,7 @@ export class SharedFlight {
     readonly key: string,
     readonly previous: KeptResponse | null,
     private readonly headersBefore: Headers,
-    /** Its caller is known: what it gets serves others only where the answer says so. */
+    /** Sign of a known caller, whose answer serves others only where its headers allow it. */
     private readonly own: CallerSign | null,
   ) {
     this.result = new Promise((resolve) => (this.resolve = resolve));
@@ -132,8 +132,8 @@ export class SharedFlight {
   }
 
   /**
-   * Gives the answer to everybody once it is encoded as its predecessor was: until then the predecessor is served, so that
-   * nobody waits for a compression. To nobody, where what was added while its head was written forbids it.
+   * Publishes the answer once it is encoded as its predecessor was: until then the predecessor is served, so that no request waits
+   * for a compression. Publishes nothing where a header added while the head was written forbids it.
    */
   async publish(view: ResponseHead, compressor: Compressor): Promise<void> {
     const { kept, previous } = this;
@@ -155,7 +155,7 @@ export class SharedFlight {
     this.end(answered ? 'not-shareable' : 'abandoned');
   }
 
-  /** Nobody waits any longer; what comes in the end serves those who come then. */
+  /** Releases the waiters; a late answer serves later requests. */
   private late(): void {
     this.route.ended(this, null);
     this.resolve('late');
@@ -174,7 +174,7 @@ export class SharedFlight {
       if (view.status === 200) this.route.notShared(FOR_ONE);
       return false;
     }
-    // Nobody else shall get the error that its head makes.
+    // A head that Node refuses fails for its own request only.
     if (!isWritable(view.headers())) return false;
     if (!this.coversVary(view.header('vary'))) return false;
     if (this.own === null || isForAll(control)) return true;
@@ -182,12 +182,12 @@ export class SharedFlight {
     return false;
   }
 
-  /** An answer that varies with a request header needs `varyBy`, whoever has said so. */
+  /** An answer that varies with a request header needs `varyBy`, whichever layer has set `Vary`. */
   private coversVary(vary: FieldValue): boolean {
     if (this.route.varies) return !listValue(vary).includes('*');
     const before = this.headersBefore['vary'];
     const named = membersOf(listValue(vary)).filter((member) => member !== 'accept-encoding');
-    // What CORS has set before the handler is of headers that each request gets for itself.
+    // Members that CORS has set before the handler name headers that each request gets for itself.
     if (named.every((member) => OF_CORS.has(member) && hasMember(before, member))) return true;
     this.route.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
     return false;
@@ -214,10 +214,10 @@ const OF_CORS: ReadonlySet<string> = new Set([
   'access-control-request-private-network',
 ]);
 
-/** They tell of the body, whoever has set them, and to the same value as another request's. */
+/** Headers that describe the body: kept whichever layer has set them, even to the value of another request. */
 const OF_ITS_BODY = /^(?:content-(?!security-policy|length)|cache-control$|etag$|expires$|last-modified$)/;
 
-/** What the handler has added to a list. */
+/** Members that the handler has added to a list. */
 function membersBeside(value: FieldValue, before: FieldValue): string {
   return membersOf(value)
     .filter((member) => !hasMember(before, member.toLowerCase()))
@@ -229,14 +229,14 @@ const FOR_ONE = 'it has `Set-Cookie`, a coding of its own, or a `Cache-Control` 
 /** With these a cache that others share serves nothing stale (RFC 9111 sections 5.2.2.2, 5.2.2.8, 5.2.2.10). */
 const MUST_BE_FRESH = ['must-revalidate', 'proxy-revalidate', 's-maxage'];
 
-/** For how long an answer may serve by its own account (RFC 9111 section 4.2.1), milliseconds. */
+/** Freshness lifetime by the answer's own headers (RFC 9111 section 4.2.1), milliseconds. */
 function freshMsOf(view: ResponseHead): number {
   const control = view.header('cache-control');
   const given = argumentOf(control, 's-maxage') ?? argumentOf(control, 'max-age');
   const expires = view.header('expires');
   if (given === null || given === undefined) {
     if (expires === undefined) return Number.POSITIVE_INFINITY;
-    // One that cannot be read is over, as "0" is (section 5.3).
+    // An invalid date counts as expired, as "0" does (section 5.3).
     const at = Date.parse(String(expires));
     return Number.isNaN(at) ? 0 : at - Date.now();
   }
@@ -249,5 +249,5 @@ function ageMsOf(view: ResponseHead): number {
   return seconds > 0 ? seconds * 1000 : 0;
 }
 
-/** RFC 9111 section 3.5: what lets an answer to a known caller serve others. */
+/** Whether an answer to a known caller may serve others (RFC 9111 section 3.5). */
 const isForAll = (control: FieldValue): boolean => hasMember(control, 'public') || hasMember(control, 's-maxage');

@@ -32,7 +32,7 @@ export const sharedOptionsOf = (handler: object): SharedResponseOptions | undefi
  * A request with `Authorization`, `Cookie` or somebody for `unit` gets an answer of its own, unless the answer is `public` or has
  * `s-maxage`, or the decorator has a `varyBy` or `forEveryone: true`.
  *
- * @throws PERF_ERR_OPTION naming the handler and the option; PERF_ERR_DECORATOR where one stands already
+ * @throws PERF_ERR_OPTION naming the handler and the option; PERF_ERR_DECORATOR where the method has one already
  */
 export function SharedResponse(options: SharedResponseOptions): MethodDecorator {
   return (target, property, descriptor) => {
@@ -74,21 +74,20 @@ const table = object({
 
 interface HttpRequest extends IncomingMessage {
   originalUrl?: string;
-  /** Express's: what stands before `url`. */
+  /** Set by Express: the path before `url`. */
   baseUrl?: string;
 }
 interface HttpResponse {
   send(body?: unknown): unknown;
   getHeaders(): Headers;
   removeHeader(name: string): unknown;
-  /** Fastify's: what middleware has put there would show through. */
+  /** Set by Fastify: headers that middleware has put there would show through. */
   readonly raw?: HttpResponse;
 }
 
 /**
- * The last guard of a `@SharedResponse()` handler: answers with what it finds, waits for the answer being made, or lets the request make
- * it. A guard, because interceptors that run before route-level ones could stop them and would transform the answer again for every
- * request. It stands in the class's metadata, which applications share, so it holds nothing: the route knows its own.
+ * The last guard of a `@SharedResponse()` handler: sends a kept answer, waits for one, or lets the request make it. Earlier interceptors
+ * could bypass an interceptor, or transform a kept answer again. Applications share the class's metadata, so the guard has no state.
  */
 export class SharedResponseGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -105,7 +104,7 @@ export class SharedResponseGuard implements CanActivate {
       url: targetOf(request),
       host: String(request.headers.host ?? request.headers[':authority'] ?? ''),
       request,
-      // `unit` reads what guards have found out: this one is the last of them.
+      // `unit` reads results of guards: this one is the last of them.
       sign: () => signOf(request.headers, () => shared.units.isForSomebody(state)),
       headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
       gone: () => hasGone(state.response),
@@ -126,23 +125,23 @@ function headersOn(response: Partial<HttpResponse>, state: RequestState): HttpRe
   return (isKnown ? response : state.response) as HttpResponse;
 }
 
-/** As sent; and where somebody has rewritten it, what the handler is asked for. No target has a line break. */
+/** The target as sent, followed by the routed one where middleware has rewritten it. No target has a line break. */
 function targetOf({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string {
   const routed = `${baseUrl}${url}`;
   return originalUrl === undefined || originalUrl === routed ? routed : `${originalUrl}\n${routed}`;
 }
 
 /**
- * Nothing follows a request that is answered. That is no error, so nothing is thrown that tracers would record: Nest waits for this
- * guard, and nothing but that wait holds the two. A promise for each, since one for all would hold every request.
+ * Never resolves: nothing follows an answered request, and tracers would record a thrown error. Nest's wait alone references this promise;
+ * each request has its own, since one for all would retain every request.
  */
 const answered = (): Promise<never> => new Promise(() => {});
 
 const CONDITIONS = ['if-none-match', 'if-modified-since'] as const;
 
 /**
- * Runs the handler for others too. A framework or plugin that answers a 304 would drop the body, and with it the answer of everybody who
- * waits: nobody sees what the client has until the answer is there, and compression compares it.
+ * Runs the handler for others too. A 304 of a framework or plugin would drop the body that others wait for: the client's conditional
+ * headers are hidden until the handler has answered, and compression compares them.
  */
 function lead(flight: SharedFlight, state: RequestState): void {
   state.sharedAnswer = flight;
@@ -157,12 +156,12 @@ function lead(flight: SharedFlight, state: RequestState): void {
   else response.once('close', () => flight.close(response.headersSent));
 }
 
-/** A response of HTTP/2 tells it by its stream. */
+/** Whether the client has gone; an HTTP/2 response shows it on its stream. */
 function hasGone(response: { destroyed?: boolean; stream?: { destroyed?: boolean } | null } | null): boolean {
   return response?.destroyed === true || response?.stream?.destroyed === true;
 }
 
-/** Sends a kept answer, as a handler would: whatever the application has put around a response sees it. */
+/** Sends a kept answer, as a handler would: the application's wrappers of the response see it. */
 function answer(kept: KeptResponse, state: RequestState, response: HttpResponse): void {
   state.sharedAnswer = kept;
   for (const name of kept.removed) {

@@ -11,7 +11,7 @@ import { KeptResponse, SharedFlight, type Headers } from './shared-flight.js';
 export interface SharedResponseOptions {
   /** For so long one answer serves every caller of one URL, milliseconds; or for its own `s-maxage` or `max-age`, if that is shorter. */
   ttlMs: number;
-  /** What else the answer depends on: callers that get different strings get different answers. */
+  /** Returns what else the answer depends on: callers that get different strings get different answers. */
   varyBy?(this: void, request: PerfRequest): string;
   /**
    * Whether known callers share too. A request with `Authorization`, `Cookie` or somebody for `unit` gets an answer of its own
@@ -29,7 +29,7 @@ export interface SharedResponseOptions {
 const WAIT_MS = 10_000;
 /** Longer than any name of a host with its port (RFC 1035 section 2.3.4): a longer one gets answers of its own. */
 const MAX_HOST_LENGTH = 261;
-/** Of a slot beside its texts. */
+/** Size of a slot beside its texts, bytes. */
 const SLOT_BYTES = 512;
 
 interface Slot {
@@ -37,31 +37,31 @@ interface Slot {
   flight: SharedFlight | null;
 }
 
-/** Who asks for an answer. */
+/** A request that needs an answer. */
 export interface Caller {
   readonly method: string;
   /** Path and query, as sent. */
   readonly url: string;
   /** As sent. */
   readonly host: string;
-  /** The framework's, for `varyBy`. */
+  /** The framework's request, for `varyBy`. */
   readonly request: unknown;
   /** Response headers that are there before the handler. */
   headers(): Headers;
-  /** How it says who it is; null when it does not. */
+  /** The sign of a known caller; null for an unknown one. */
   sign(): CallerSign | null;
   /** Its client has left. */
   gone(): boolean;
 }
 
-/** What a request that found no answer is told. */
+/** The result of a request's search for an answer. */
 export type Admission =
   | { readonly kind: 'kept'; readonly kept: KeptResponse }
   /** Run the handler; its answer may serve others. */
   | { readonly kind: 'lead'; readonly flight: SharedFlight }
   /** Run the handler for this request alone. */
   | { readonly kind: 'alone' }
-  /** Nobody waits for an answer any more. */
+  /** The client has left: no answer is needed. */
   | { readonly kind: 'gone' };
 
 /** The application that a route is of. */
@@ -69,9 +69,9 @@ export interface SharedRouteHost {
   readonly cache: ContentCache;
   readonly nowMs: MonotonicClock;
   readonly units: Pick<RequestUnits, 'isForSomebody'>;
-  /** Says once why an answer of this route is not shared. */
+  /** Logs once why an answer of this route is not shared. */
   notShared(this: void, reason: string): void;
-  /** Says once that known callers get answers of their own. */
+  /** Logs once that known callers get answers of their own. */
   gaveOwn(this: void, sign: CallerSign): void;
 }
 
@@ -116,7 +116,7 @@ export class SharedRoute {
     const target = `GET ${encodeURIComponent(host.toLowerCase())} ${url}`;
     const key = varyBy === undefined ? target : `${target} ${textOf(varyBy(request as PerfRequest))}`;
     if (method !== 'GET') return this.forHead(key, own);
-    // One that was abandoned is made by one of those who wait; of a second one they do not wait for a third.
+    // One waiter takes over an abandoned answer; after a second abandoned one no waiter waits for a third.
     for (let handedOver = false; ; handedOver = true) {
       const found = this.find(key, caller, own);
       if (found !== null) return found;
@@ -140,7 +140,7 @@ export class SharedRoute {
     return serves ? { kind: 'kept', kept } : { kind: 'alone' };
   }
 
-  /** What is known now; null while the only answer is being made. */
+  /** Decides without waiting; null while the only answer is being made. */
   private find(key: string, caller: Caller, own: CallerSign | null): Admission | null {
     const { kept = null, flight = null } = this.slots.get(key) ?? {};
     if (own !== null && kept?.serves(true) !== true) return { kind: 'lead', flight: this.lead(key, caller, kept, own) };
@@ -157,7 +157,7 @@ export class SharedRoute {
     return this.varies || this.options.forEveryone === true ? null : caller.sign();
   }
 
-  /** `own`: what it makes serves others only where the answer says so, and nobody waits for it unless the last one did. */
+  /** `own`: the answer serves others only where its headers allow it, and no request waits for it unless the previous one did. */
   private lead(key: string, caller: Caller, previous: KeptResponse | null, own: CallerSign | null): SharedFlight {
     const flight = new SharedFlight(this, key, previous, caller.headers(), own);
     if (own !== null && previous?.serves(true) !== true) return flight;
@@ -167,7 +167,7 @@ export class SharedRoute {
     return flight;
   }
 
-  /** `kept` null: it has made nothing that serves others. */
+  /** `kept` null: the flight has made no answer for others. */
   ended(flight: SharedFlight, kept: KeptResponse | null): void {
     const { key, previous } = flight;
     const slot = this.slots.get(key) ?? { kept: null, flight: null };
