@@ -5,11 +5,14 @@ import { join, sep } from 'node:path';
 
 /** Rooms of src whose comments follow the rule. A room is added when its comments do. */
 const ROOMS = [
+  'cached-data/',
   'compression/',
   'core/',
   'dashboard/',
   'defer/',
   'entries/bullmq',
+  'entries/cache.',
+  'entries/cache/',
   'entries/metrics/',
   'entries/openfeature.',
   'entries/openfeature/',
@@ -18,7 +21,8 @@ const ROOMS = [
   'entries/prometheus.',
   'entries/prometheus/',
   'entries/record.',
-  'entries/redis/history/',
+  'entries/redis.',
+  'entries/redis/',
   'entries/resilience.',
   'entries/resilience/',
   'entries/statsig.',

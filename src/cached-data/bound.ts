@@ -1,20 +1,20 @@
-/** What takes room. */
+/** An entry of a bound. */
 export interface Bounded {
-  /** Roughly, a whole number above 0; what is larger than `limit` need not be counted to its end. */
+  /** Estimates the size, bytes: a whole number above 0. Counting may stop beyond `limit`. */
   bytesUpTo(limit: number): number;
-  /** It had to go: something else is used more. */
+  /** Called when entries that are used more have taken its room. */
   evicted(): void;
 }
 
-/** Keeps what was used last, as far as there is room. */
+/** Keeps the entries that were used last, within its limits. */
 export interface Bound {
-  /** False: it is larger than all there is. */
+  /** Returns false for an entry that is larger than the whole bound. */
   add(entry: Bounded): boolean;
   use(entry: Bounded): void;
   remove(entry: Bounded): void;
 }
 
-/** How much room there is; `maxBytes` null: entries alone count. */
+/** Limits of a bound; `maxBytes` null: only entries count. */
 export interface BoundLimits {
   readonly maxEntries: number;
   readonly maxBytes: number | null;

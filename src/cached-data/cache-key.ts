@@ -3,12 +3,12 @@ import { PerfError } from '../core/perf.error.js';
 import { reasonOf } from '../core/reason.js';
 
 /**
- * Tells calls apart.
+ * Makes the key of a call.
  * @throws PERF_ERR_CACHE_KEY
  */
 export type MakeKey = (args: readonly unknown[]) => string;
 
-/** What `@Cached({ key })` is. */
+/** The function of `@Cached({ key })`. */
 export type OwnKey = (...args: any[]) => string;
 
 /** Begins every key but that of a single text, which is its own key. */
@@ -51,7 +51,7 @@ function textOf(value: unknown, around: readonly object[], where: string): strin
     case 'bigint':
       return `${value}n`;
     case 'number':
-      // A call can tell them apart, as `1 / x` does.
+      // A method can distinguish 0 and -0, as `1 / x` does.
       return Object.is(value, -0) ? '-0' : String(value);
     case 'boolean':
     case 'undefined':
@@ -84,7 +84,7 @@ function textOfObject(value: object, around: readonly object[], where: string): 
 }
 
 /**
- * What a batch method's only argument holds.
+ * Returns the items of a batch method's only argument.
  * @throws PERF_ERR_CACHE_KEY
  */
 export function itemsOf(args: readonly unknown[], method: string): readonly unknown[] {

@@ -6,7 +6,7 @@ import { MethodCache } from './method-cache.js';
 
 /** A `@Cached()` method with one value for the arguments of a call. */
 export class OneByOne extends MethodCache<unknown[]> {
-  /** Not `async`: a promise more would cost as much as all of this. */
+  /** Returns the cache's promise: `async` would add one that costs as much as all of this. */
   call(args: unknown[]): Promise<unknown> {
     let key: string;
     try {

@@ -14,7 +14,7 @@ export interface CachedOptions {
    */
   staleMs?: number;
   /**
-   * Tells calls apart: what has the same key has the same value. It must hold whatever the value depends on, the user included.
+   * Returns the key of a call: calls with one key have one value. It must contain all that the value depends on, the user included.
    * @default type and value of each argument; plain objects and arrays as JSON with sorted keys
    */
   key?: (...args: any[]) => string;
@@ -46,7 +46,7 @@ export interface CachedOptions {
    */
   maxEntries?: number;
   /**
-   * Whether the level that all pods share holds it too, where `cache()` has one.
+   * Whether the level that all pods share keeps it too, where `cache()` has one.
    * @default true
    */
   level2?: boolean;

@@ -15,7 +15,7 @@ export type Declared = { readonly method: Source } & (
 );
 
 type Source = (...args: any[]) => Promise<unknown>;
-/** Of a method that returns a promise. */
+/** Decorator of a method that returns a promise. */
 export type AsyncMethodDecorator = <T extends Source>(
   target: object,
   property: string | symbol,

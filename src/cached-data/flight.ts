@@ -48,7 +48,7 @@ function late(method: string, timeoutMs: number): PerfError {
   );
 }
 
-/** Runs `work` in no request: neither in the async context of who asks first nor in the stack. */
+/** Runs `work` in no request: neither in the async context of its first caller nor on its stack. */
 export const outsideRequests = <T>(work: () => T | PromiseLike<T>): Promise<T> =>
   inRootContext(async () => {
     // Node's own await: `then()` of an application's own `Promise` may run in another request's context.
@@ -56,7 +56,7 @@ export const outsideRequests = <T>(work: () => T | PromiseLike<T>): Promise<T> =
     return work();
   });
 
-/** When every promise that is settled now has been heard, as DataLoader does. */
+/** Runs `work` after the callbacks of all promises that are settled now, as DataLoader does. */
 export const atEndOfTurn = (work: () => void): void =>
   inRootContext(() => queueMicrotask(() => process.nextTick(work)));
 

@@ -141,7 +141,7 @@ export abstract class MethodCache<Input> implements CachedCalls {
     const startedMs = this.parts.nowMs();
     // A load begins later, when its caller may have changed what it gave.
     const given = this.rules.isPlain ? copyOf(input) : input;
-    // Not chained: the load's stack must not lead to its callers.
+    // Callbacks settle the flight, without a promise chain: the load's stack must not lead to its callers.
     outsideRequests(() => this.obtain(key, given, flight, startedMs)).then(
       (entry) => flight.land(entry),
       (error: unknown) => flight.fail(error),

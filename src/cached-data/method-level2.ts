@@ -4,13 +4,13 @@ import type { Level2, Level2Answer } from './level2.js';
 import { atEndOfTurn } from './flight.js';
 import { fromText, toText } from './value.js';
 
-/** Items that are asked for in one turn of the event loop. */
+/** Items that are read in one turn of the event loop. */
 interface Turn {
   readonly reads: Promise<unknown>[];
   readonly end: Promise<unknown>;
 }
 
-/** What one method has in the second level. Never throws: what is of no use is reported, and the source is asked. */
+/** Values of one method in the second level. Never throws: a useless value is reported, and the source is called. */
 export class MethodLevel2 {
   private turn: Turn | null = null;
 
@@ -21,7 +21,7 @@ export class MethodLevel2 {
     private readonly report: OncePerCause,
   ) {}
 
-  /** The reads of one turn end together for a batch: what none of them finds is then asked for in one call. */
+  /** Ends the reads of one turn together for a batch: one call then loads the items that were not found. */
   async read(key: string): Promise<Level2Answer | null> {
     const answer = this.level2.read(this.method, key);
     if (this.isBatch) {

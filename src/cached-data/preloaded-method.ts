@@ -9,10 +9,10 @@ import { MethodCache, type CacheParts } from './method-cache.js';
 
 /** Pods that started together must not load together for ever. */
 const JITTER = 0.1;
-/** Of the only value. */
+/** Key of the only value. */
 const KEY = '';
 
-/** Of a `@Preloaded()` method: one value, which is always there. */
+/** A `@Preloaded()` method: one value, which is always available. */
 export class PreloadedMethod extends MethodCache<null> {
   private wasLoaded = false;
   private failures = 0;
@@ -26,7 +26,7 @@ export class PreloadedMethod extends MethodCache<null> {
     parts: CacheParts,
   ) {
     const { everyMs, timeoutMs } = options;
-    // From the beginning of a load to the end of the next.
+    // Covers the time from the start of a load to the end of the next.
     const ttlMs = everyMs * (1 + JITTER) + timeoutMs;
     const times = { ttlMs, staleMs: Infinity, waitMs: 0, timeoutMs, refreshAhead: null };
     super(source, { ...times, method, keyOf: () => KEY, isPlain: false, bounds: [], level2: null }, parts);
@@ -41,7 +41,7 @@ export class PreloadedMethod extends MethodCache<null> {
    * @throws PERF_ERR_NOT_LOADED
    */
   async start(): Promise<void> {
-    // Somebody may have asked for it already.
+    // An early call may have loaded it already.
     if (this.held !== undefined) return;
     const flight = this.load(KEY, null);
     if (!this.options.required) return;
@@ -95,7 +95,7 @@ export class PreloadedMethod extends MethodCache<null> {
     return this.wasLoaded || this.held !== undefined;
   }
 
-  /** Of a required one that was to be loaded again and was not, what is wrong; else null. */
+  /** The fault of a required value whose next load is overdue; null without one. */
   overdue(): string | null {
     const { failures, held, method, options, parts, rules } = this;
     if (!options.required) return null;
@@ -110,7 +110,7 @@ export class PreloadedMethod extends MethodCache<null> {
     return this.source();
   }
 
-  /** Not when somebody asks: on the interval. */
+  /** Never loads on a call: the interval does. */
   protected override refresh(): null {
     return null;
   }
@@ -125,7 +125,7 @@ export class PreloadedMethod extends MethodCache<null> {
     return flight;
   }
 
-  /** Also what comes after `timeoutMs`, when its load has long failed. */
+  /** Keeps a value that arrives after `timeoutMs` too, when its load has long failed. */
   protected override keep(entry: Entry, flight: Flight<Entry>): boolean {
     const isKept = super.keep(entry, flight);
     if (isKept) this.loaded();

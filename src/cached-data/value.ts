@@ -1,10 +1,10 @@
 import { isPlain, isPlainArray } from './cache-key.js';
 
-/** Of an object or array itself, and of one of its fields, bytes. */
+/** Size of an object or array itself, and of one of its fields, bytes. */
 const OBJECT_BYTES = 32;
 const FIELD_BYTES = 16;
 
-/** What a value takes in memory, roughly; bytes. Stops to count beyond `limit`. */
+/** Estimates the size of a value in memory, bytes. Stops counting beyond `limit`. */
 export function bytesOf(value: unknown, limit: number): number {
   const seen = new Set<object>();
   const left: unknown[] = [value];

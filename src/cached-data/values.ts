@@ -2,13 +2,13 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { Bound } from './bound.js';
 import type { Entry } from './entry.js';
 
-/** What is kept of one method, as far as there is room for it. */
+/** The kept values of one method, within its bounds. */
 export class Values {
   private readonly entries = new Map<string, Entry>();
 
   constructor(
     private readonly method: string,
-    /** Of all methods together, and of this one; none for what must be there. */
+    /** Bounds of all methods together, and of this one; none for a value that must be available. */
     private readonly bounds: readonly Bound[],
     private readonly report: OncePerCause,
   ) {}
@@ -44,7 +44,7 @@ export class Values {
     return false;
   }
 
-  /** With null all. */
+  /** Removes one value; with null all. */
   drop(key: string | null): void {
     for (const entry of key === null ? this.entries.values() : [this.entries.get(key)]) {
       if (entry !== undefined) this.remove(entry);

@@ -3,7 +3,7 @@ import type { Bound, Bounded, BoundLimits, MakeBound } from '../../cached-data/b
 import { optionalPeer } from '../../core/optional-peer.js';
 
 /**
- * lru-cache, loaded at boot rather than with this module, so that its absence can be said in words.
+ * Loads lru-cache at boot rather than with this module, so that an error explains its absence.
  * @throws PERF_ERR_MISSING_PEER
  */
 export async function lruBounds(): Promise<MakeBound> {
@@ -20,7 +20,7 @@ class LruBound implements Bound {
       ...(maxBytes === null
         ? {}
         : { maxSize: maxBytes, sizeCalculation: (entry: Bounded) => entry.bytesUpTo(maxBytes) }),
-      // Not `dispose`, within which nothing may be deleted.
+      // `dispose` would not do: nothing may be deleted within it.
       disposeAfter: (entry, _, reason) => {
         if (reason === 'evict') entry.evicted();
       },

@@ -18,9 +18,8 @@ export const reconnectInMs = (times: number): number => backoffMs(times, { baseM
 const ANEW_MS = 1_000;
 
 /**
- * Whether an error speaks for a connection made anew. READONLY: after a failover the server's name leads to the new primary,
- * but the connection still to the old one. NOSCRIPT: in the transactions of older BullMQs, ioredis takes a script for loaded
- * that the server has refused or forgotten, for as long as the connection lives.
+ * Whether an error needs a new connection. READONLY: after a failover the connection still leads to the old primary. NOSCRIPT: in
+ * transactions of older BullMQs, ioredis takes a script that the server lacks for loaded, for as long as the connection lives.
  */
 export function needsAnew(words: RegExp): (error: Error) => boolean {
   let triedMs = -Infinity;
@@ -56,7 +55,7 @@ type Duplicated = Pick<RedisCacheClient, 'duplicate'>;
 export const isClient = <C extends Duplicated>(connection: C | object | string): connection is C =>
   typeof (connection as Partial<C>).duplicate === 'function';
 
-/** Of one server: a Cluster has `nodes`. */
+/** Whether a value describes a connection to one server: a Cluster has `nodes`. */
 export const isConnection = (given: unknown): boolean =>
   typeof given === 'object' &&
   given !== null &&

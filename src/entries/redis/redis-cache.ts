@@ -5,7 +5,7 @@ import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
 import { clientOf, isConnection, type RedisCacheConnection } from './connection.js';
 import { RedisLevel2 } from './redis-level2.js';
 
-/** What `redisCache()` takes. */
+/** Options of `redisCache()`. */
 export interface RedisCacheOptions {
   /** A URL, ioredis options, or an ioredis client, which is duplicated twice and never touched otherwise. */
   connection: RedisCacheConnection;
@@ -16,13 +16,13 @@ export interface RedisCacheOptions {
    */
   prefix?: string;
   /**
-   * For so long a load waits for Redis before it asks the source; milliseconds.
+   * Time that a load waits for Redis before it calls the source, milliseconds.
    * @default 50
    */
   deadlineMs?: number;
 }
 
-/** No command is sent twice: it would be told as newer than it is. A connection that owes an answer for 10 s is made anew. */
+/** No command is sent twice: Redis would date it too late. A connection that owes an answer for 10 s is made anew. */
 const OVERRIDES = {
   autoResendUnfulfilledCommands: false,
   autoResubscribe: false,

@@ -6,12 +6,12 @@ import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { INVALIDATE, READ, WRITE } from './cache-scripts.js';
 
-/** So many answers in a row that are late, and Redis is left alone for a while; milliseconds. */
+/** Late answers in a row, after which nothing is read from Redis for `LEFT_ALONE_MS` milliseconds. */
 const MAX_LATE = 3;
 const LEFT_ALONE_MS = 1_000;
-/** An invalidation outlives what may be loading meanwhile, milliseconds. */
+/** Shortest life of an invalidation, milliseconds: it outlives loads in flight. */
 const MIN_KEEP_MS = 60_000;
-/** What could not be invalidated and is sent again when Redis is back, and on every ping: beyond it whole methods. */
+/** Failed invalidations that are sent again when Redis is back, and on every ping; beyond this number whole methods. */
 const MAX_UNSENT = 1_000;
 const PING_MS = 10_000;
 const SUBSCRIBE_MS = 1_000;
@@ -77,7 +77,7 @@ export class RedisLevel2 implements Level2 {
     });
     const connected = [commands, subscriber].map((client) => client.connect().catch(() => {}));
     await within(SUBSCRIBE_MS, () => Promise.all([...connected, subscribed]));
-    // Nothing is a gap yet that was there before the first load.
+    // A gap before the first load misses nothing.
     this.hasSubscribed = true;
     // A connection that is half open owes the answer, and is made anew.
     this.ping = setInterval(() => void this.beat(), PING_MS).unref();
@@ -90,11 +90,11 @@ export class RedisLevel2 implements Level2 {
       const reading = async (): Promise<void> => {
         answer = await this.scripts.perfRead(this.nameOf(method, key), this.nameOf(method));
       };
-      // Where our own loop was late the answer may be there, and is read before an immediate runs.
+      // After a delay of our own loop the answer may have arrived: it is read before an immediate runs.
       if (!(await within(this.deadlineMs, reading))) await setImmediate();
       if (answer === undefined) return this.wasLate();
       this.late = 0;
-      // Also what has failed on the way here: replies come in order.
+      // An invalidation that has failed meanwhile counts too: replies come in order.
       if (this.isUnsent(method, key)) return null;
       const [atMs, ageMs, text] = answer;
       return { atMs, value: ageMs === undefined || text === undefined ? null : { ageMs, text } };
@@ -126,13 +126,13 @@ export class RedisLevel2 implements Level2 {
     for (const client of [commands, subscriber]) client.disconnect();
   }
 
-  /** On a connection that lives an invalidation may have failed, for want of memory, or have missed us: a demoted primary refuses any write. */
+  /** Repeats invalidations that failed for want of memory, and detects a demoted primary: it refuses any write. */
   private async beat(): Promise<void> {
     this.subscriber.ping().catch(() => {});
     if (!this.isReady) return;
     this.sendUnsent();
     await this.commands.del(`${this.channel}:beat`).catch((error: unknown) => this.failed('write', error));
-    // Others may publish elsewhere by now. Not more often: each time what this pod knows is forgotten.
+    // Other pods may publish elsewhere by now. Once a beat at most: each time this pod forgets its values.
     if (this.wasDemoted && this.subscriber.status === 'ready') this.subscriber.disconnect(true);
     this.wasDemoted = false;
   }
@@ -180,13 +180,13 @@ export class RedisLevel2 implements Level2 {
     this.unsent.set(nameOfUnsent(kept.method, kept.key), kept);
   }
 
-  /** What Redis holds of it is older than an invalidation that it does not know. */
+  /** Whether Redis lacks an invalidation of the value. */
   private isUnsent(method: string, key: string): boolean {
     if (this.unsent.size === 0) return false;
     return this.unsent.has(nameOfUnsent(method, null)) || this.unsent.has(nameOfUnsent(method, key));
   }
 
-  /** What does not answer in time costs its deadline a few times, and then nothing for a while. */
+  /** Late answers cost their deadline a few times, and then nothing for a while. */
   private wasLate(): null {
     this.late += 1;
     if (this.late >= MAX_LATE) this.leftAloneUntilMs = performance.now() + LEFT_ALONE_MS;
@@ -203,14 +203,14 @@ export class RedisLevel2 implements Level2 {
     if (reason.includes('READONLY')) this.wasDemoted = true;
   }
 
-  /** Without `key`: of what is invalidated as a whole. */
+  /** The Redis key of a value; without `key` that of its method. */
   private nameOf(method: string, key?: string): string {
     const group = `${this.prefix}:{${method}}`;
     if (key === undefined) return group;
-    // Told apart by their first letter: a caller may choose the key, and no key is taken for another's hash.
+    // The first letter separates texts and hashes: a caller may choose the key, and no key is taken for another's hash.
     const isText = !LONE_SURROGATE.test(key);
     if (isText && key.length <= MAX_KEY_LENGTH) return `${group}:=${key}`;
-    // As UTF-8, all that is no Unicode would be one.
+    // UTF-8 would encode all lone surrogates alike.
     return `${group}:#${createHash('sha256')
       .update(key, isText ? 'utf8' : 'utf16le')
       .digest('base64url')}`;
