@@ -27,7 +27,7 @@ export class Call {
   threadId: number | null = null;
   /** Epoch milliseconds at which the worker began; null before. */
   startedAt: number | null = null;
-  /** Time that the main thread has spent on arguments and result. */
+  /** Time that the main thread has spent on arguments and result, milliseconds. */
   cloneMs = 0;
   settled = false;
   readonly calledAt = Date.now();

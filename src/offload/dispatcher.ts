@@ -12,10 +12,10 @@ import { receiveError } from './sent-error.js';
 import type { OffloadContext, ThreadPool, ThreadPoolOptions } from './thread-pool.js';
 import type { Throttling } from './throttling.js';
 
-/** After a worker that could not start calls are refused for so long, twice as long after the next one. */
+/** Time that calls are refused after a worker that could not start, milliseconds; twice as long after the next one. */
 const DOWN_MS = 1_000;
 const MOST_DOWN_MS = 30_000;
-/** Time for a worker to start, when its first call has given up. */
+/** Time for a worker to start, when its first call has given up; milliseconds. */
 const STARTING_MS = 30_000;
 
 export interface PoolRules extends Omit<ThreadPoolOptions, 'lost'> {
@@ -211,7 +211,7 @@ export class Dispatcher {
       const cause = `a worker of offload() ended with nothing to do: ${whyEnded(reason)}`;
       this.report.report(cause, `${cause}.`);
     }
-    // Piscina starts no thread for its queue in place of one that has ended: a new task makes it look.
+    // Piscina starts no thread for its queue in place of one that has ended: a new task makes it start one.
     const isNeeded = [...this.calls].some((call) => !call.settled && call.collect() === null && call.threadId === null);
     if (isNeeded) void this.wakeQueue();
   }

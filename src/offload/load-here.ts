@@ -1,9 +1,9 @@
-// Not by its name: bundles often declare a `createRequire` of their own.
+// Imports the namespace: bundles often declare a `createRequire` of their own.
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { isRequired, isTypeScript, loadersOf, sourceOf } from './where.js';
 
-/** What `require()` says of an ES module with top-level `await`, and of all of them where Node is told to require none. */
+/** Codes of `require()` for an ES module with top-level `await`, and for any ES module where Node is set to require none. */
 const ONLY_IMPORTED = new Set(['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM']);
 
 type ImportFile = (href: string) => Promise<unknown>;
@@ -20,7 +20,7 @@ export async function loadHere(href: string, program: URL | null): Promise<unkno
   }
 }
 
-/** Loads a file in a worker as the process loads its own: hooks that know TypeScript may be those of `import()` or of `require()`. */
+/** Loads a file in a worker as the process loads its own: hooks that load TypeScript may be those of `import()` or of `require()`. */
 export async function loadInWorker(href: string, importFile: ImportFile, loaders = loadersOf()): Promise<unknown> {
   const file = sourceOf(new URL(href));
   const imported = (): Promise<unknown> => importFile(file.href);

@@ -3,7 +3,7 @@ import type { OffloadContext } from './thread-pool.js';
 
 const contexts = new AsyncLocalStorage<OffloadContext>();
 
-/** In a worker: what has come along with the call that this code runs for. Null on the main thread. */
+/** Returns the context of the call that this code runs for, in a worker. Null on the main thread. */
 export const offloadContext = (): OffloadContext | null => contexts.getStore() ?? null;
 
 export const withOffloadContext = <T>(context: OffloadContext, work: () => T): T => contexts.run(context, work);

@@ -44,7 +44,7 @@ export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): 
     504,
   );
 
-/** A worker that ended, or one that cannot do what it is asked for. */
+/** A worker that ended, or one that cannot do its task. */
 export const offloadError = (message: string, cause?: unknown): PerfError =>
   new PerfError('PERF_ERR_OFFLOAD', message, { cause });
 

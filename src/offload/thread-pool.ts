@@ -51,7 +51,7 @@ export interface SentError {
   readonly stack: string | undefined;
   readonly code: string | number | undefined;
   readonly status: number | undefined;
-  /** Nest answers with the status of an error that says so. */
+  /** Nest answers with the error's status where this is true. */
   readonly expose: boolean | undefined;
   /** The response of an `HttpException`. */
   readonly response: string | object | undefined;

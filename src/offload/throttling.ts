@@ -1,12 +1,12 @@
 import type { CpuAllowance } from '../ports/cpu-allowance.js';
 
-/** Calls that come within so long of each other are one run: to look at what the kernel counts opens files. */
+/** Calls within this time of each other are one run, milliseconds: a read of the kernel's counters opens files. */
 const LINGER_MS = 1_000;
 
 /** How long the container's limit held the process back while calls were running. */
 export class Throttling {
   private totalMs = 0;
-  /** What was counted when the run began; null between two runs. */
+  /** The kernel's count at the start of the run; null between two runs. */
   private run: { readonly fromMs: number | null } | null = null;
   private timer: NodeJS.Timeout | undefined;
 

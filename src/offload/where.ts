@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { PerfError } from '../core/perf.error.js';
 
 export const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
-/** What makes a worker load TypeScript with Nest's decorators; Node itself strips types, and has no decorators. */
+/** Loaders of TypeScript with Nest's decorators for a worker; Node itself strips types, and has no decorators. */
 const LOADER = String.raw`[\s=](?:(?!\s-).)*\b(?:tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b`;
 const REQUIRED = new RegExp(String.raw`(?:^|\s)(?:-r|--require)${LOADER}`);
 const IMPORTED = new RegExp(String.raw`(?:^|\s)(?:--import|--loader|--experimental-loader)${LOADER}`);
@@ -23,7 +23,7 @@ export function obstacleTo(file: URL, execArgv: readonly string[] = process.exec
   return !isTypeScript(path) || isLoaded(loadersOf(execArgv)) ? null : `a worker cannot load the TypeScript of ${path}`;
 }
 
-/** Where sources run, `offload.module.js` is `offload.module.ts`. */
+/** Returns `offload.module.ts` for `offload.module.js` where sources run. */
 export function sourceOf(file: URL): URL {
   if (existsSync(file)) return file;
   const sources = ['.ts', '.mts', '.cts'].map((extension) => new URL(file.href.replace(/\.\w+$/, extension)));

@@ -5,11 +5,11 @@ import { offloadError } from '../offload.errors.js';
 type Exports = Readonly<Record<string, unknown>>;
 type FileFunction = (input: unknown) => unknown;
 
-/** What a file exports, whether it is ESM or CommonJS. */
+/** Returns the exports of a file, ESM or CommonJS. */
 export async function exportsOf(file: URL, load: (href: string) => Promise<unknown>): Promise<Exports> {
   const loaded = await load(file.href);
   const own = (typeof loaded === 'function' ? { default: loaded } : loaded) as Exports;
-  // What a CommonJS file exports is the default export of its namespace.
+  // A CommonJS file's exports are the default export of its namespace.
   const inner = own['default'] as Exports | null | undefined;
   return typeof inner === 'object' && inner !== null && !isDynamicModule(inner) ? inner : own;
 }
