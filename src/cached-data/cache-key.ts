@@ -98,7 +98,7 @@ export function itemsOf(args: readonly unknown[], method: string): readonly unkn
 export function isPlainArray(value: unknown): value is unknown[] {
   if (!Array.isArray(value)) return false;
   const base: unknown = Object.getPrototypeOf(Object.getPrototypeOf(value));
-  // `Array.prototype` of any realm stands directly above `Object.prototype`.
+  // `Array.prototype` of any realm inherits directly from `Object.prototype`.
   if (base === null || Object.getPrototypeOf(base) !== null) return false;
   // Names come behind all indices; an array with holes has fewer of these than its length.
   const last = Object.keys(value).at(-1) ?? '0';

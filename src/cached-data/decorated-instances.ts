@@ -9,7 +9,7 @@ type Wrapper = ReturnType<typeof wrappersOf>[number];
 /** One provider with decorated methods. */
 export interface DecoratedInstance {
   readonly instance: object;
-  /** `'Catalogue'`, with the token where that is not its class: what tells it apart in every pod. */
+  /** `'Catalogue'`, with the token where that is not its class: unique, and equal in every pod. */
   readonly name: string;
   /** A minifier has made the name, or a part of it. */
   readonly isMinified: boolean;

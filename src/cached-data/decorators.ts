@@ -31,7 +31,7 @@ export type AsyncMethodDecorator = <T extends Source>(
  * ```ts
  * @Cached({ ttlMs: 60_000, staleMs: 600_000 }) product(id: string): Promise<Product> { … }
  * ```
- * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it stands
+ * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it is applied
  */
 export function Cached(options: CachedOptions): AsyncMethodDecorator {
   return declare('@Cached()', (where, method) => ({
@@ -43,13 +43,13 @@ export function Cached(options: CachedOptions): AsyncMethodDecorator {
 
 /**
  * On a provider's method without arguments that returns a promise: loaded before the server listens, and then on an interval,
- * asked for or not. A load that fails leaves the last value. Needs `extensions: [cache()]`.
+ * with or without calls. A load that fails leaves the last value. Needs `extensions: [cache()]`.
  *
  * @example
  * ```ts
  * @Preloaded({ everyMs: 30_000 }) brands(): Promise<readonly Brand[]> { … }
  * ```
- * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it stands
+ * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it is applied
  */
 export function Preloaded(options: PreloadedOptions): AsyncMethodDecorator {
   return declare('@Preloaded()', (where, method) => {

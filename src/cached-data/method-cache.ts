@@ -216,7 +216,7 @@ export abstract class MethodCache<Input> implements CachedCalls {
     return new Entry(key, read.value, times, startedMs, this.counters.loadMs.meanMs);
   }
 
-  /** False: it is too old, older than the held value, or its load began before an invalidation. */
+  /** False: it is too old, older than the kept value, or its load began before an invalidation. */
   protected keep(entry: Entry, flight: Flight<Entry>): boolean {
     const { key, staleUntilMs, startedMs } = entry;
     const held = this.values.get(key);

@@ -54,7 +54,7 @@ export function toText(value: unknown): string | null {
 
 export const fromText = (text: string): unknown => (text === UNDEFINED_TEXT ? undefined : JSON.parse(text));
 
-/** `this` holds the value as it was before `toJSON()`. An undefined field may get lost: reading it still gives undefined. */
+/** `this` has the value as it was before `toJSON()`. An undefined field may get lost: reading it still gives undefined. */
 function onlyJson(this: Record<string, unknown>, name: string, value: unknown): unknown {
   const own = this[name];
   const survives =

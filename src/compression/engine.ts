@@ -88,7 +88,7 @@ export class CompressionEngine {
     else deliver();
   }
 
-  /** Changes the head of a HEAD to that of its GET, without the length of a body that nobody has encoded. */
+  /** Changes the head of a HEAD to that of its GET, without the length of a body that was not encoded. */
   sendHead(head: HeldHead, body: Body | null): void {
     if (head.status === 304) return this.sendNothing(head, () => {});
     this.count(head.route);

@@ -64,7 +64,7 @@ export function namesTag(ifNoneMatch: string, tag: string): boolean {
   return given.some((each) => weakened(each) === weakened(tag));
 }
 
-/** A 304 of the application's own names the representation that the client has: a cache looks for its 200 by the tag (RFC 9111 section 4.3.4). */
+/** A 304 of the application's own names the representation that the client has: a cache finds its 200 by the tag (RFC 9111 section 4.3.4). */
 export function tagAsNamed(head: HeldHead): void {
   const tag = head.header('etag');
   const named = head.requestHeader(IF_NONE_MATCH);
@@ -107,7 +107,7 @@ function answerNotModified(head: HeldHead): true {
   return true;
 }
 
-/** A conditional GET or HEAD that the client has not asked to be answered anew (`Cache-Control: no-cache`, a forced reload). */
+/** A GET or HEAD whose client does not require a new answer (`Cache-Control: no-cache`, a forced reload). */
 function mayBeFresh(head: HeldHead): boolean {
   if (head.status !== 200 || (head.method !== 'GET' && head.method !== 'HEAD')) return false;
   return !hasMember(head.requestHeader('cache-control'), 'no-cache');

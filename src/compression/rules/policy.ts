@@ -1,6 +1,6 @@
 import { validateHeaderValue } from 'node:http';
 
-/** The value of a response header as frameworks hold it. */
+/** The value of a response header as frameworks store it. */
 export type FieldValue = string | number | readonly string[] | undefined;
 
 /** A null header, as one copied from an answer that lacks it, counts as absent. Frameworks accept it, whatever their types declare. */
