@@ -1,54 +1,8 @@
 // Refuses openings of comments that hide the subject: "Of the calls: those that failed" says less than "Calls that failed".
-// `node scripts/english.mjs` checks the rooms that are listed here.
+// `node scripts/english.mjs` checks every source file.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 
-/** Rooms of src whose comments follow the rule. A room is added when its comments do. */
-const ROOMS = [
-  'cached-data/',
-  'compression/',
-  'core/',
-  'dashboard/',
-  'defer/',
-  'entries/bullmq',
-  'entries/cache.',
-  'entries/cache/',
-  'entries/metrics/',
-  'entries/offload.',
-  'entries/offload/',
-  'entries/openfeature.',
-  'entries/openfeature/',
-  'entries/opentelemetry.',
-  'entries/opentelemetry/',
-  'entries/prometheus.',
-  'entries/prometheus/',
-  'entries/record.',
-  'entries/redis.',
-  'entries/redis/',
-  'entries/resilience.',
-  'entries/resilience/',
-  'entries/statsig.',
-  'entries/statsig/',
-  'entries/testing.',
-  'entries/testing/',
-  'event-loop/',
-  'experiments/',
-  'history/',
-  'index.ts',
-  'latency/',
-  'offload/',
-  'perf.',
-  'pipeline.ts',
-  'ports/',
-  'recording/',
-  'request/',
-  'resilience/',
-  'resources/',
-  'sinks/',
-  'upstream/',
-  'users/',
-  'work/',
-];
 const OPENING = /^(?:Of|What|Who|Whose|Whom|Where|Nobody|The same|Those|Not|Else)\b/;
 /** A comment, or a line that begins a sentence of its own after a blank or a tag. */
 const COMMENT = /(?:\/\*\*|(?<![:'"`])\/\/|^\s*\*)\s+(?!@)(.+)/;
@@ -73,7 +27,7 @@ function continues(lines, index) {
 if (import.meta.main ?? process.argv[1] === import.meta.filename) {
   const files = readdirSync('src', { recursive: true })
     .map((file) => file.split(sep).join('/'))
-    .filter((file) => file.endsWith('.ts') && ROOMS.some((room) => file.startsWith(room)))
+    .filter((file) => /\.tsx?$/.test(file))
     .map((file) => join('src', file));
   const found = files.flatMap((file) =>
     badOpenings(readFileSync(file, 'utf8')).map(([line, comment]) => `${file}:${line}: ${comment}`),

@@ -174,7 +174,9 @@ export class EventLoop implements Feature {
 
   private judge({ block, inFlight, samples }: SeenBlock): void {
     const gcMs = this.gc.within(block.startMs, block.endMs);
-    const lostMs = block.readLostMs();
+    // The counter runs on until now; a thread on a CPU has lost nothing.
+    const offCpuMs = Math.max(0, (1 - block.cpuRatio) * (block.endMs - block.startMs));
+    const lostMs = Math.min(block.readLostMs(), offCpuMs);
     const votes = countVotes(samples, block, lostMs);
     // Counted from up to some seconds before the block, so it supports other evidence and is none by itself.
     const { throttledPeriods, throttledMs } = this.scheduling?.since(block.startMs) ?? {};

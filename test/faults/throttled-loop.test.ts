@@ -97,13 +97,17 @@ describe.skipIf(skipped !== null)('the loop of a throttled process', { timeout: 
 
   // Each handler uses 40 ms of CPU, too little for a report, and the limit keeps it waiting for less than half as long:
   // too little to tell by the sampler's own figures. Only the cgroup's counters tell.
-  it('is told from a slow handler by the counters of the cgroup, which the resources feature hands to the event loop', async () => {
+  it('is told from a slow handler by the counters of the cgroup, which the resources feature hands to the event loop', async ({
+    skip,
+  }) => {
     const path = '/block/cpu?ms=40';
     const told = await throttled(path, 1, 0.72, THROTTLED_MS);
     const untold = await throttled(path, 1, 0.72, THROTTLED_MS, { resources: false });
     expect(told.blocks.length).toBeGreaterThan(5);
     expect(untold.blocks.length).toBeGreaterThan(5);
     // A busy machine adds to both: what counts is the difference.
-    expect(shareOf('not-scheduled', told.blocks)).toBeGreaterThan(shareOf('not-scheduled', untold.blocks) + 0.2);
+    const control = shareOf('not-scheduled', untold.blocks);
+    skip(control > 0.6, `the machine itself delayed ${Math.round(100 * control)} % of the blocks of the control`);
+    expect(shareOf('not-scheduled', told.blocks)).toBeGreaterThan(control + 0.2);
   });
 });
