@@ -1,6 +1,6 @@
 // What the packed tarball may hold, and what the declarations of its entries may name.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 const BESIDE_DIST = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];
@@ -32,42 +32,19 @@ export function holdsOnlyWhatShips(files) {
   return `${files.length} files`;
 }
 
-/** Fails unless README's sizes are those of npm within 5 %: of the download, unpacked, and unpacked of what it depends on. */
+/** Fails unless README's sizes are those of npm within 5 %, of the download and unpacked, and nothing is installed with it. */
 export function isAsLargeAsTold(readme, { size, unpackedSize }, dependencies) {
-  const told = /(\d+) KB to download and ([\d.]+) MB unpacked, plus ([\d.]+) MB .* with (\d+) small packages/.exec(
-    readme,
-  );
+  const told = /(\d+) KB to download and ([\d.]+) MB unpacked, without a dependency/.exec(readme);
   assert.notEqual(told, null, 'README.md does not say how large the package is');
-  const folders = [...withDependencies(dependencies)];
-  const [kb, mb, dependenciesMb, packages] = told.slice(1).map(Number);
-  const figures = [
+  assert.deepEqual(dependencies, []);
+  const [kb, mb] = told.slice(1).map(Number);
+  for (const [is, said] of [
     [size / 1e3, kb],
     [unpackedSize / 1e6, mb],
-    [folders.reduce((sum, folder) => sum + bytesIn(folder), 0) / 1e6, dependenciesMb],
-  ];
-  for (const [is, said] of figures)
+  ])
     assert.ok(Math.abs(is - said) <= said / 20, `README.md says ${told[0]}; ${is.toFixed(2)}`);
-  assert.equal(folders.length - dependencies.length, packages, `README.md says ${told[0]}`);
   return told[0];
 }
-
-/** The folders of installed packages, and of all that they depend on. */
-function withDependencies(names, from = '.', found = new Set()) {
-  for (const name of names) {
-    const folder = [from, '.'].map((at) => join(at, 'node_modules', name)).find((at) => existsSync(at));
-    if (found.has(folder)) continue;
-    found.add(folder);
-    const { dependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-    withDependencies(Object.keys(dependencies), folder, found);
-  }
-  return found;
-}
-
-const bytesIn = (folder) =>
-  readdirSync(folder, { withFileTypes: true })
-    .filter(({ name }) => name !== 'node_modules')
-    .map((entry) => [entry, join(folder, entry.name)])
-    .reduce((sum, [entry, at]) => sum + (entry.isDirectory() ? bytesIn(at) : statSync(at).size), 0);
 
 /** Fails unless every path that `exports`, `main`, `module`, `types` and `typesVersions` name is in the tarball. */
 export function holdsEveryTarget(manifest, files) {
