@@ -38,7 +38,10 @@ export function buildPipeline(parts: PipelineParts, requests: RequestTracker): P
       latency?.addsServerTiming === true && ((state) => latency.started(state)),
       compression && ((state) => compression.started(state)),
     ]),
-    scoped: steps([upstream && ((state) => upstream.started(state))]),
+    scoped: steps([
+      // A scope within a request has calls of its own.
+      upstream && ((state) => upstream.started(state)),
+    ]),
     // The event loop first: records of the others wait for its blocks. Deferred work last: it starts when all is recorded.
     ended: steps([
       eventLoop && ((state) => eventLoop.ended(state)),

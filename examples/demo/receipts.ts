@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Inject, Injectable, Post } from '@nestjs/common';
-import { Deferrer, DeferWork, type DeferContext, type DeferredWork } from 'nestjs-perf';
+import { Deferrer, DeferWork, DurableWork, type DeferContext, type DeferredWork } from 'nestjs-perf';
 import { table } from './table.js';
 
 /** What a mail provider takes to accept a receipt. */
@@ -18,7 +18,8 @@ export class SendReceipt implements DeferredWork<number> {
   }
 }
 
-/** What must survive a restart. */
+/** Survives a restart. */
+@DurableWork('book-order')
 @Injectable()
 export class BookOrder implements DeferredWork<{ id: number }> {
   prepare({ result }: DeferContext): { id: number } {
