@@ -36,7 +36,7 @@ export function buildPipeline(parts: PipelineParts, requests: RequestTracker): P
       eventLoop && ((state) => eventLoop.started(state)),
       upstream && ((state) => upstream.started(state)),
       latency?.addsServerTiming === true && ((state) => latency.started(state)),
-      compression && ((state) => compression.started(state)),
+      compression?.engine && ((state) => compression.started(state)),
     ]),
     scoped: steps([
       // A scope within a request has calls of its own.

@@ -17,7 +17,8 @@ import { SharedRoute, type SharedResponseOptions } from './shared-response/share
 
 /** The compression of one application. */
 export class Compression implements Feature {
-  private readonly engine: CompressionEngine;
+  /** Null in its stand-in with the option off. */
+  readonly engine: CompressionEngine;
   private readonly cache: ContentCache;
   private readonly sharedRoutes = new Map<object, SharedRoute>();
   /** Handlers for which the log has a line on the own answers of known callers. */
@@ -101,6 +102,7 @@ export class Compression implements Feature {
 
 /** Compression with its option off: misplaced decorators still stop the boot, and `@SharedResponse()` without effect is logged. */
 class CompressionOff implements Feature {
+  readonly engine = null;
   private shared: readonly string[] = [];
 
   constructor(private readonly application: PerfApplication) {}

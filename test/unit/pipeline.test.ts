@@ -40,7 +40,7 @@ function application(overrides: Partial<Record<keyof PipelineParts, object | nul
   const parts = {
     defer: feature('defer', { engine: {} }),
     recordings: feature('recordings'),
-    compression: feature('compression', { holdsOnNode: true }),
+    compression: feature('compression', { engine: {} }),
     users: feature('users'),
     experiments: feature('experiments', { engine: {} }),
     latency: feature('latency', { addsServerTiming: true }),
@@ -83,7 +83,7 @@ describe('the pipeline of a request', () => {
     const idle = application({
       latency: { addsServerTiming: false, ended: () => {} },
       // On Fastify its hooks compress.
-      compression: { holdsOnNode: false },
+      compression: { engine: null },
       // Exist with their option off as well: applications inject their service.
       experiments: { engine: null },
       defer: { engine: null },
