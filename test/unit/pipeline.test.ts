@@ -82,7 +82,6 @@ describe('the pipeline of a request', () => {
     expect(buildPipeline(ALL_OFF, requests)).toEqual({ started: [], scoped: [], ended: [] });
     const idle = application({
       latency: { addsServerTiming: false, ended: () => {} },
-      // On Fastify its hooks compress.
       compression: { engine: null },
       // Exist with their option off as well: applications inject their service.
       experiments: { engine: null },
