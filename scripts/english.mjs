@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 
-const OPENING = /^(?:Of|What|Who|Whose|Whom|Where|Nobody|The same|Those|Not|Else)\b/;
+const OPENING = /^(?:Of|What|Whatever|Who|Whoever|Whose|Whom|Where|Nobody|Somebody|The same|Those|Not|Else)\b/;
 /** A comment, or a line that begins a sentence of its own after a blank or a tag. */
 const COMMENT = /(?:\/\*\*|(?<![:'"`])\/\/|^\s*\*)\s+(?!@)(.+)/;
 

@@ -134,7 +134,7 @@ export interface ResilientUpstreamStats {
   calls: number;
   /** Calls that the application gave up itself are among them. */
   succeeded: number;
-  /** Whatever a fallback has answered then. */
+  /** Counted also where a fallback has answered. */
   failed: number;
   /** Ran out of time because our own loop was blocked, or because the request had none left: not the upstream's failure. */
   ownDeadlines: number;

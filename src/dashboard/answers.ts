@@ -44,7 +44,7 @@ export class Answers {
     private readonly viewers: Viewers,
     private readonly view: DashboardView,
     private readonly about: { readonly script: string; readonly style: string; readonly path: string },
-    /** Whoever has no token is told where it stands. */
+    /** A request without a token gets the place where the token is printed. */
     private readonly onRefused: () => void,
   ) {}
 

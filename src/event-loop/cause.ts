@@ -25,7 +25,7 @@ export interface Verdict {
   readonly shown: readonly Sample[];
 }
 
-/** Whatever the CPU time says, which is the whole process's before Node 22.19. */
+/** This share decides alone: before Node 22.19 the CPU time is the whole process's. */
 const LOST_FOR_SURE = 0.6;
 const HALF = 0.5;
 const SEEN_OFTEN = 3;

@@ -11,7 +11,7 @@ import type { Sample } from './sample.js';
 import { SamplerWorker, type HolderTarget } from './sampler-worker.js';
 import { SourceLines, type Locate, type Position } from './source-lines.js';
 
-/** Somebody waits for places. Reading the map of a bundle takes the thread some time the first time. */
+/** A caller waits for locations: the thread reads the map of a bundle at the first one. */
 const ANSWER_MS = 2_000;
 const MAX_POSITIONS = 5_000;
 

@@ -51,7 +51,7 @@ export class ExpressPlatform implements Platform {
       if (state !== null) state.route = route;
       answer(request)
         .then((answered) => {
-          // Somebody else may have answered meanwhile: middleware with a timeout.
+          // Middleware with a timeout may have answered meanwhile.
           if (!response.headersSent) this.answer(response, answerOf(answered));
         })
         .then(undefined, next);

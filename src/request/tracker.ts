@@ -1,4 +1,4 @@
-import { ServerResponse, type IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MonotonicClock } from '../core/clock.js';
 import type { DeclaredParameters } from '../core/declared-parameters.js';
@@ -9,6 +9,7 @@ import type { SpanRef } from '../core/record.js';
 import { requestContext, RequestState, type RequestOwner } from './request-state.js';
 import type { Route, Routes } from './routes.js';
 import type { Answer } from './answer.js';
+import { isHeadSent, isHttp2, readSentStatus, wasReset } from './response-status.js';
 
 const STATE: unique symbol = Symbol('perf:state');
 /** On a connection: its requests that arrived while another one was still being answered (pipelining). */
@@ -265,7 +266,7 @@ function onClose(this: ServerResponse): void {
   if (state.closed) return;
   const aborted = state.endedMs === 0 || wasReset(this);
   if (aborted) endAborted(state, this);
-  else trackerOf(state).end(state, statusOf(this), false);
+  else trackerOf(state).end(state, readSentStatus(this), false);
 }
 
 function watchQueued(connection: Connection | null, state: RequestState): void {
@@ -282,35 +283,9 @@ function watchQueued(connection: Connection | null, state: RequestState): void {
   });
 }
 
-/** The property `stream` is no sign: an application may keep one of its own there. */
-const isHttp2 = (response: ServerResponse): boolean => !(response instanceof ServerResponse);
-
-/** The status that was sent: over HTTP/2 an application may answer through the stream itself. */
-function statusOf(response: ServerResponse): number {
-  const { stream } = response as { stream?: { sentHeaders?: { ':status'?: number } } | null };
-  return (isHttp2(response) ? stream?.sentHeaders?.[':status'] : undefined) ?? response.statusCode;
-}
-
 /** With the status that was sent, or 499 when the client left before the head was sent. */
 function endAborted(state: RequestState, response: ServerResponse): void {
   const sent = isHeadSent(state, response);
   if (!sent) state.firstByteMs = 0;
-  trackerOf(state).end(state, sent ? statusOf(response) : 499, true);
-}
-
-/** Reads Node's own flag: compression answers for a response that it holds back. */
-function isHeadSent({ request }: RequestState, response: ServerResponse): boolean {
-  // The client left in the middle of its body: Express's parsers answer that, into the closed connection.
-  if (request?.complete === false && response.writableEnded) return false;
-  const sent: unknown =
-    response instanceof ServerResponse
-      ? Reflect.get(ServerResponse.prototype, 'headersSent', response)
-      : (response as ServerResponse).headersSent;
-  return sent === true;
-}
-
-/** HTTP/2 emits `finish` before `close` even when the client has cancelled the stream; the stream's code decides. */
-function wasReset(response: ServerResponse): boolean {
-  const { stream } = response as { stream?: { aborted?: boolean; rstCode?: number } | null };
-  return isHttp2(response) && (stream?.aborted === true || (stream?.rstCode ?? 0) !== 0);
+  trackerOf(state).end(state, sent ? readSentStatus(response) : 499, true);
 }

@@ -120,7 +120,7 @@ async function textOf({ body }: Response): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Whoever answers cannot command the terminal. */
+/** An answer cannot command the terminal. */
 const safe = (text: string): string =>
   text
     .split('\n')

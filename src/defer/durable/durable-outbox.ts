@@ -20,7 +20,7 @@ import type { DurableStore, DurableStoreHost } from './durable-store.js';
 const TAKE_BACK = 500;
 /** For a last word with the store, which nothing depends on any more, milliseconds. */
 const CLOSE_MS = 1_000;
-/** Whoever looks at dead letters right after the boot waits for those of earlier processes, milliseconds. */
+/** A reader of dead letters right after the boot waits so long for those of earlier processes, milliseconds. */
 const ADOPT_MS = 5_000;
 /** When the disk could not be read, it is asked again so much later, milliseconds. */
 const READ_AGAIN_MS = 1_000;

@@ -123,7 +123,7 @@ export class Spill {
     const segment = await this.findWritable();
     const places = await segment.append(entries);
     if (await this.folder.isOurs()) return places;
-    // Whoever has taken the folder over may have read it before this write.
+    // The process that has taken the folder over may have read it before this write.
     await this.startAnew();
     return (await this.findWritable()).append(entries);
   }
@@ -143,7 +143,7 @@ export class Spill {
     const half = (): Promise<boolean> => within(writeTimeoutMs / 2, () => settled);
     if ((await half()) || (await half())) return places;
     this.stuck = true;
-    // Whoever arrives meanwhile must not wait with those that have waited.
+    // Entries that arrive meanwhile must not wait with those that have waited.
     this.joining = null;
     this.reportTrouble('write', new Error(`the disk has not answered within ${writeTimeoutMs} ms`));
     void settled.then(() => {

@@ -39,7 +39,7 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
     open: async (host) => {
       makeFolder(folder, 0o700);
       const files = new HistoryFiles(folder, host);
-      // Whoever writes waits for a lock whose owner may live: what is there can be read at once.
+      // A writer waits for a lock whose owner may live; reads need no lock.
       await within(TAKEN_MS, () => files.locked());
       return files;
     },
@@ -83,7 +83,7 @@ class HistoryFiles implements OpenHistoryStore {
   locked(): Promise<void> {
     if (this.lock !== null && this.locking === null) return Promise.resolve();
     this.locking ??= this.open().finally(() => (this.locking = null));
-    // Whoever writes hears of it.
+    // The next write rejects with it.
     this.locking.catch(() => {});
     return this.locking;
   }

@@ -95,7 +95,7 @@ export interface ReadBucketRow {
   readonly data: Uint8Array;
 }
 
-/** Whoever may write to Redis may write anything: what is no count of ours is left out. */
+/** Any writer of this Redis may have stored a field: one that is no count of ours is left out. */
 export function rowsOf(stored: Stored): ReadBucketRow[] {
   const names = new Map<string, string>();
   const served = new Set<string>();

@@ -86,7 +86,7 @@ export class RedisFleet implements Fleet {
 
 const isLiving = ({ at }: PodMinute): boolean => Math.abs(Date.now() - at) < LIVING_MS;
 
-/** Whoever may write to Redis may write anything. */
+/** Any writer of this Redis may have stored it: each field is checked. */
 function minuteFrom(text: string): PodMinute[] {
   const given = parsed(text) as Record<keyof PodMinute, unknown> | null;
   if (given === null) return [];
@@ -104,7 +104,7 @@ function parsed(text: string): object | null {
     const given: unknown = JSON.parse(text);
     return typeof given === 'object' ? given : null;
   } catch {
-    // Somebody else has written it.
+    // Another writer has stored it.
     return null;
   }
 }
