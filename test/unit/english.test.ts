@@ -18,7 +18,7 @@ it('the rule of comments accepts subjects, verbs, and sentences that go on in a 
     '/** Returns the calls. What follows is a sentence within. */',
     '// The server answers requests of those',
     '// Who are known to it, until it closes.',
-    "const url = 'https://example.org'; // Whatever it is",
+    "const url = 'https://example.org/'; // the address of what answers",
   ];
   expect(badOpenings(text.join('\n'))).toEqual([]);
 });
