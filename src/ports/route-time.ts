@@ -5,6 +5,8 @@ import type { RouteTime, RouteUpstream } from '../core/snapshot.js';
 export interface RouteTimeTotals {
   readonly count: number;
   readonly upstreamMs: number;
+  /** Milliseconds in which requests waited for a connection of a watched pool, and no call was under way. */
+  readonly poolWaitMs: number;
   /** Milliseconds in which the event loop was busy, with any work. */
   readonly busyMs: number;
   /** Milliseconds in which a call was under way and the event loop was busy. */

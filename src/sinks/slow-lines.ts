@@ -4,11 +4,13 @@ import type { Repeated } from './repeats.js';
 
 /** The line of a slow request. */
 export function slowText(record: RequestRecord, withUnit: boolean): string {
-  const { durationMs, status, blockedMs, delayedMs, note, unit, id } = record;
+  const { durationMs, status, blockedMs, delayedMs, time, note, unit, id } = record;
   const blocked = blockedMs < 1 ? '' : `, blocked the event loop for ${blockedMs.toFixed(0)} ms`;
   const delayed = delayedMs < 1 ? '' : `, delayed ${delayedMs.toFixed(0)} ms by other requests blocking the event loop`;
+  const pool =
+    time === null || time.poolWaitMs < 1 ? '' : `, ${time.poolWaitMs.toFixed(0)} ms waiting for a connection of a pool`;
   const user = withUnit && unit !== null ? `, user ${unit.userId}` : '';
-  return `${nameOf(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${idleText(record)}${sizeOf(note)}${user}, id ${id}`;
+  return `${nameOf(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${pool}${idleText(record)}${sizeOf(note)}${user}, id ${id}`;
 }
 
 /** For a request that was idle for most of its time without a known upstream call. */

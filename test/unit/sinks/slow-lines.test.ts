@@ -29,3 +29,9 @@ it.each<[string, RequestTime | null, UpstreamUse[] | null]>([
 ])('one that %s does not', (_which, time, upstream) => {
   expect(lineOf(time, upstream)).toBe('GET /users/:id (UsersController.findOne) took 1210 ms: status 200, id r-1');
 });
+
+it('a request that has waited for a connection of a pool says for how long', () => {
+  expect(lineOf({ ...IDLE, poolWaitMs: 310.4, idleMs: 400, busyMs: 499.6 }, [CALL])).toBe(
+    'GET /users/:id (UsersController.findOne) took 1210 ms: status 200, 310 ms waiting for a connection of a pool, id r-1',
+  );
+});
