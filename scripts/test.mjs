@@ -9,7 +9,7 @@ const rest = given.filter((flag) => flag !== '--long' && flag !== '--alone');
 try {
   ensureRedis();
   const longOnly = long ? ['test/node-versions', 'test/bullmq5'] : [];
-  await installAllLocked(['.', 'test/nest11', 'test/clients', ...longOnly]);
+  await installAllLocked(['.', 'test/nest11', 'test/clients', 'test/manifests', ...longOnly]);
 } catch (error) {
   console.error(error.message);
   process.exit(1);
