@@ -97,8 +97,7 @@ export class PerfRuntime implements Overview {
     this.platform = platform;
     requests.platform = platform;
     const handlers = controllerMethods(modules);
-    const byRoute = new RouteHandlers(handlers);
-    routes.findHandler = (method, pattern) => byRoute.find(method, pattern);
+    routes.handlers = new RouteHandlers(handlers);
     for (const { paths } of handlers) for (const path of paths) routes.declared.add(path);
     if (adapter !== null && platform !== null && this.observesRequests()) {
       observeAdapter(adapter, platform, requests, routes);

@@ -77,12 +77,13 @@ export class FastifyPlatform implements Platform {
   /** By a hook of the route's own: `request.routeOptions` would parse the headers of every request. */
   private watchRoute(registered: RegisteredRoute, requests: RequestTracker, routes: Routes): void {
     const { url, method, onRequest = [] } = registered;
-    routes.declared.add(url);
     const isList = Array.isArray(method);
     for (const one of [method].flat()) this.declare(one, url, isList ? 'ALL' : one);
     // Fastify adds a HEAD to each GET.
     if (method === 'GET') this.declare('HEAD', url, 'GET');
     const declared = isList ? 'ALL' : this.declaredMethods.get(`${method as string} ${url}`)!;
+    routes.declared.add(url);
+    routes.handlers.learn(declared, url);
     let route: Route | null = null;
     const trigger: OnRequest = (request, _reply, done) => {
       const state = stateOf(request.raw);

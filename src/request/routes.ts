@@ -82,8 +82,12 @@ export const routeName = ({ method, pattern }: Route): string => `${method} ${pa
 /** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
 export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && !route.ignored;
 
-/** Finds the handler of a route that Nest has registered for `'GET'`, …, or `'ALL'`; null where no controller declares it. */
-export type FindHandler = (method: string, pattern: string) => RouteHandler | null;
+/** The handlers of controllers, by a request method (`'GET'`, …, or `'ALL'`) and a path that Nest has registered. */
+export interface HandlerFinder {
+  /** Null where no controller declares the route. */
+  find(method: string, pattern: string): RouteHandler | null;
+  learn(method: string, pattern: string): void;
+}
 
 /** Routes beside Nest's: a mounted router's path holds what clients sent, so their number is bounded. */
 const MAX_FRAMEWORK_ROUTES = 200;
@@ -94,7 +98,7 @@ export class Routes {
   /** Parameters of routes that no request has reached yet are among them. */
   readonly declared = new DeclaredParameters();
   /** Set once controllers are known. */
-  findHandler: FindHandler = () => null;
+  handlers: HandlerFinder = { find: () => null, learn: () => {} };
   private readonly listeners: ((route: Route) => void)[] = [];
   private unmatchedRoute: Route | null = null;
   /** By declared method, then by pattern. */
@@ -119,7 +123,7 @@ export class Routes {
     if (routes === undefined) this.ofNest.set(method, (routes = new Map()));
     const known = routes.get(pattern);
     if (known !== undefined) return known;
-    const route = this.create(methodLabel(method), pattern, this.findHandler(method, pattern));
+    const route = this.create(methodLabel(method), pattern, this.handlers.find(method, pattern));
     routes.set(pattern, route);
     return route;
   }
@@ -131,7 +135,7 @@ export class Routes {
     const known = this.ofFramework.get(key);
     if (known !== undefined) return known;
     const declared = isNest
-      ? [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'].find((one) => this.findHandler(one, pattern) !== null)
+      ? [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'].find((one) => this.handlers.find(one, pattern) !== null)
       : undefined;
     const route =
       declared === undefined

@@ -8,7 +8,7 @@ let announced: Route[];
 beforeEach(() => {
   const nothing = (): void => {};
   routes = new Routes(new OncePerCause({ log: nothing, warn: nothing, error: nothing }, () => 0));
-  routes.findHandler = (method, pattern): RouteHandler | null => {
+  const find = (method: string, pattern: string): RouteHandler | null => {
     const name = handlers[`${method} ${pattern}`];
     if (name === undefined) return null;
     return {
@@ -20,6 +20,7 @@ beforeEach(() => {
       uncompressed: false,
     };
   };
+  routes.handlers = { find, learn: () => {} };
   announced = [];
   routes.listen((route) => void announced.push(route));
 });

@@ -64,6 +64,24 @@ describe('the handler behind a route', () => {
     expect(nameOf(handlers, 'GET', '/users/:id')).toBe('Users.find');
   });
 
+  it('is the one behind the global prefix, though the path of another controller begins with it', async () => {
+    @Controller('api/users')
+    class UsersOfApi {
+      @Get(':id') find(): void {}
+    }
+    const handlers = await handlersOf([UsersOfApi, Root, Users]);
+    for (const path of ['/api/people', '/api', '/api/api/users/:id']) handlers.learn('GET', path);
+    expect(nameOf(handlers, 'GET', '/api/users/:id')).toBe('Users.find');
+    expect(nameOf(handlers, 'GET', '/api/api/users/:id')).toBe('UsersOfApi.find');
+  });
+
+  it('is the one without a prefix, though the path of another controller ends its own', async () => {
+    const handlers = await handlersOf([Users, Root]);
+    for (const path of ['/:page', '/users', '/', '/people']) handlers.learn('GET', path);
+    expect(nameOf(handlers, 'GET', '/users')).toBe('Users.list');
+    expect(nameOf(handlers, 'GET', '/')).toBe('Root.root');
+  });
+
   it('is found below the path of its module', async () => {
     @Module({ controllers: [Users] })
     class UsersModule {}
