@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import { boolean, optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
-import { extensionsOption, missingProviders, refuseTwice, tokenOf, type PerfExtension } from './request/extension.js';
+import { extensionsOption, refusingProviders, refuseTwice, tokenOf, type PerfExtension } from './request/extension.js';
 import { PerfInterceptor } from './work/perf.interceptor.js';
 import { WorkFeature } from './work/work.feature.js';
 import { PerfHostModule } from './perf.host-module.js';
@@ -85,7 +85,7 @@ function scoped(
 ): DynamicModule {
   const extensions = extensionsOption.read(given, 'extensions');
   refuseTwice(extensions);
-  const added = [...extensions.flatMap((extension) => extension.providers), ...missingProviders(extensions)];
+  const added = [...extensions.flatMap((extension) => extension.providers), ...refusingProviders(extensions)];
   const own = [
     ...(host.providers ?? []),
     { provide: PERF_MODULE, useValue: PerfModule },

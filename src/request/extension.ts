@@ -1,9 +1,8 @@
-import type { ModulesContainer } from '@nestjs/core';
-import type { InjectionToken, Provider } from '@nestjs/common';
+import { INQUIRER, type ModulesContainer } from '@nestjs/core';
+import { Scope, type InjectionToken, type Provider } from '@nestjs/common';
 import { decoratedMethods } from '../core/method-metadata.js';
 import { list, optionError, value } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { askedInVain } from './dependencies.js';
 import type { Feature } from './feature.js';
 import { prototypeOf, wrappersOf } from './prototypes.js';
 
@@ -58,11 +57,18 @@ export function needProvider(token: InjectionToken, needed: NeededExtension): vo
   NEEDED_BY_TOKEN.set(token, needed);
 }
 
-/** Providers without a value for tokens that no extension provides: Nest's own error would not name the line to add. */
-export function missingProviders(extensions: readonly PerfExtension[]): Provider[] {
+/** Providers that stop the boot with the line to add, in the place of those that no extension has. Nest makes one for each class that injects it. */
+export function refusingProviders(extensions: readonly PerfExtension[]): Provider[] {
   const provided = new Set(extensions.flatMap(({ providers }) => providers.map(tokenOf)));
-  const missing = [...NEEDED_BY_TOKEN.keys()].filter((token) => !provided.has(token));
-  return missing.map((provide) => ({ provide, useValue: undefined }));
+  const refused = [...NEEDED_BY_TOKEN].filter(([token]) => !provided.has(token));
+  return refused.map(([provide, needed]) => ({
+    provide,
+    scope: Scope.TRANSIENT,
+    inject: [INQUIRER],
+    useFactory: (asking: object | null | undefined) => {
+      throw missing(needed, asking?.constructor.name ?? 'a factory', extensions);
+    },
+  }));
 }
 
 export const tokenOf = (provider: Provider): InjectionToken =>
@@ -76,8 +82,6 @@ export function needExtension(needed: NeededExtension, prototype: object, method
 
 /** @throws PERF_ERR_EXTENSION with the method and the line to add */
 export function refuseMissingExtensions(modules: ModulesContainer, extensions: readonly PerfExtension[]): void {
-  const [asked] = askedInVain(NEEDED_BY_TOKEN, modules);
-  if (asked !== undefined) throw missing(NEEDED_BY_TOKEN.get(asked.token)!, asked.by, extensions);
   const names = new Set(extensions.map(({ name }) => name));
   for (const wrapper of wrappersOf(modules)) {
     const prototype = prototypeOf(wrapper);

@@ -14,12 +14,6 @@ export const MODULE_METADATA = {
 /** Keys of `@MessagePattern()` and `@EventPattern()`, and of `@SubscribeMessage()`. */
 export const PATTERN_METADATA = 'microservices:pattern';
 export const MESSAGE_METADATA = 'message';
-/** Types from the compiler, then `@Inject()` on parameters and on properties, and `@Optional()` beside it. */
-export const PARAMTYPES_METADATA = 'design:paramtypes';
-export const SELF_DECLARED_DEPS_METADATA = 'self:paramtypes';
-export const PROPERTY_DEPS_METADATA = 'self:properties_metadata';
-export const OPTIONAL_DEPS_METADATA = 'optional:paramtypes';
-export const OPTIONAL_PROPERTY_DEPS_METADATA = 'optional:properties_metadata';
 /** On handlers of WebSocket messages, and on those of GraphQL. */
 export const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
 export const RESOLVER_TYPE_METADATA = 'graphql:resolver_type';

@@ -322,7 +322,7 @@ describe('a missing extension', () => {
       const booting = boot('fastify', module, metadata);
       await expect(booting).rejects.toMatchObject({ name: 'PerfError', code: 'PERF_ERR_EXTENSION' });
       await expect(booting).rejects.toThrow(
-        /`PerfCache` on "(asking|Cache(Controller|Property))" does nothing without its extension\. Add it: PerfModule\.forRoot\(\{ extensions: \[cache\(\)\] \}\)\./,
+        /`PerfCache` on "(a factory|Cache(Controller|Property))" does nothing without its extension\. Add it: PerfModule\.forRoot\(\{ extensions: \[cache\(\)\] \}\)\./,
       );
     }
   });
