@@ -1,7 +1,7 @@
 import { compressionFeature } from './compression/compression.feature.js';
 import type { CompressionOptions } from './compression/compression.options.js';
-import { MAX_TIMER_MS } from './core/clock.js';
 import { boolean, number, object, optional, string, value, type Option, type Resolved } from './core/option.js';
+import { timeout } from './core/shared-options.js';
 import { inOffloadThread } from './core/offload-thread.js';
 import type { PerfRequest } from './core/perf-request.js';
 import type { Unit } from './core/record.js';
@@ -173,7 +173,7 @@ const table = object({
   extensions: extensionsOption,
   memory: object({ share: number({ default: 0.1, unit: 'a share of the memory limit', max: 1 }) }),
   snapshotEndpoint: snapshotEndpointOption,
-  flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+  flushTimeoutMs: timeout({ default: 5_000 }),
 });
 
 /** Validated and frozen: the only options object the code reads. A switched-off feature is null. */

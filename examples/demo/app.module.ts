@@ -75,7 +75,7 @@ class PaymentsController {
     PerfModule.forRoot({
       dashboard: true,
       experiments: { gates: staticGates({ new_index: 0.5 }) },
-      defer: redisUrl === undefined ? true : { store: bullmqStore({ connection: { url: redisUrl } }) },
+      defer: redisUrl === undefined ? true : { store: bullmqStore({ connection: redisUrl }) },
     }),
   ],
   controllers: [

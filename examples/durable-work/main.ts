@@ -19,7 +19,7 @@ const redis = await startRedis();
   imports: [
     PerfModule.forRoot({
       // `worker: false`: this process only answers requests.
-      defer: { store: bullmqStore({ connection: { url: redis.url }, queue: 'receipts', worker: false }) },
+      defer: { store: bullmqStore({ connection: redis.url, queue: 'receipts', worker: false }) },
     }),
   ],
   controllers: [OrdersController],

@@ -10,7 +10,7 @@ const url = process.env['REDIS_URL'] ?? 'redis://localhost:6379';
 @Module({
   imports: [
     PerfModule.forRoot({
-      defer: { store: bullmqStore({ connection: { url }, queue: 'receipts', worker: { concurrency: 5 } }) },
+      defer: { store: bullmqStore({ connection: url, queue: 'receipts', worker: { concurrency: 5 } }) },
     }),
   ],
   providers: [SendReceipt],

@@ -1,5 +1,6 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
 import { boolean, number, object, optional, optionalNumber, value, type Resolved } from '../core/option.js';
+import { bytes, duration, timeout } from '../core/shared-options.js';
 import type { OwnKey } from './cache-key.js';
 import type { CacheLevel2, Level2Maker } from './level2.js';
 
@@ -88,7 +89,6 @@ export interface CacheOptions {
   level2?: CacheLevel2;
 }
 
-const MILLISECONDS = 'a number of milliseconds';
 /** A timer that comes up to 10 % later must still count so far. */
 const MAX_INTERVAL_MS = Math.floor(MAX_TIMER_MS / 1.1);
 /** lru-cache makes room for all of them at once. */
@@ -97,26 +97,26 @@ const MOST_ENTRIES = 10_000_000;
 const entries = { unit: 'a whole number of entries', integer: true, max: MOST_ENTRIES };
 
 export const cachedOption = object({
-  ttlMs: number({ unit: MILLISECONDS }),
-  staleMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
+  ttlMs: duration(),
+  staleMs: duration({ default: 0, min: 0 }),
   key: optional(
     value<OwnKey>('a function of the arguments that returns a string', (given) => typeof given === 'function'),
   ),
-  waitMs: number({ default: 0, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
-  timeoutMs: number({ default: 10_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
+  waitMs: timeout({ default: 0, min: 0 }),
+  timeoutMs: timeout({ default: 10_000 }),
   refreshAhead: optionalNumber({ unit: 'a share of `ttlMs`', max: 1 }),
   batch: boolean({ default: false }),
   maxEntries: optionalNumber(entries),
   level2: boolean({ default: true }),
 });
 export const preloadedOption = object({
-  everyMs: number({ unit: MILLISECONDS, max: MAX_INTERVAL_MS }),
+  everyMs: duration({ max: MAX_INTERVAL_MS }),
   required: boolean({ default: true }),
-  timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
+  timeoutMs: timeout({ default: 30_000 }),
 });
 export const cacheOption = object({
   maxEntries: number({ ...entries, default: 10_000 }),
-  maxBytes: number({ default: 2 ** 26, unit: 'a whole number of bytes', integer: true }),
+  maxBytes: bytes({ default: 2 ** 26 }),
   level2: optional(
     value<Level2Maker>('a second level, as `redisCache()` makes one', (given) => {
       const candidate = given as Partial<CacheLevel2> | null;

@@ -2,7 +2,6 @@ import {
   boolean,
   feature,
   list,
-  number,
   object,
   oneOf,
   optionalNumber,
@@ -10,6 +9,7 @@ import {
   type Option,
   type Resolved,
 } from '../core/option.js';
+import { bytes } from '../core/shared-options.js';
 import { CONTENT_CODINGS, supportedCodings, type ContentCoding } from './rules/accept-encoding.js';
 import { LEVEL_LIMITS } from './codec/compressor.js';
 
@@ -89,11 +89,11 @@ const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 
 /** The `compression` row of the option table, without the check across its options. */
 const row = feature({
-  thresholdBytes: number({ default: 1024, unit: 'a number of bytes', min: 0 }),
+  thresholdBytes: bytes({ default: 1024, min: 0 }),
   encodings,
   levels: object({ zstd: level('zstd'), br: level('br'), gzip: level('gzip') }),
   allowSlowLevels: boolean({ default: false }),
-  cache: feature({ maxBytes: number({ default: DEFAULT_CACHE_BYTES, unit: 'a number of bytes' }) }),
+  cache: feature({ maxBytes: bytes({ default: DEFAULT_CACHE_BYTES }) }),
 });
 
 /** The resolved options; null when the feature is off. */

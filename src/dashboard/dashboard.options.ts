@@ -1,5 +1,6 @@
 import { authorizeOption } from '../core/guarded.js';
-import { boolean, feature, number, optional, string, type Option, type Resolved } from '../core/option.js';
+import { boolean, feature, optional, string, type Option, type Resolved } from '../core/option.js';
+import { duration } from '../core/shared-options.js';
 import { PerfError } from '../core/perf.error.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
@@ -64,7 +65,7 @@ export const dashboardOption = optional(
     }),
     authorize: optional(authorizeOption),
     token,
-    tokenTtlMs: number({ default: 12 * 3_600_000, unit: 'a number of milliseconds' }),
+    tokenTtlMs: duration({ default: 12 * 3_600_000 }),
     redactUsers: boolean({ default: false }),
   }),
 );

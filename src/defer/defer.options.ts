@@ -1,5 +1,5 @@
-import { MAX_TIMER_MS } from '../core/clock.js';
 import { feature, number, object, oneOf, optional, value, type Resolved } from '../core/option.js';
+import { bytes, timeout } from '../core/shared-options.js';
 import type { DurableStore } from './durable/durable-store.js';
 
 /** Policy for new work when `maxPending` is reached. */
@@ -49,12 +49,12 @@ const store = value<DurableStore>('a store, for example `bullmqStore({ connectio
 export const deferOption = feature({
   concurrency: number({ default: 64, unit: 'a whole number of tasks', min: 1, integer: true }),
   maxPending: number({ default: 10_000, unit: 'a whole number of tasks', min: 1, integer: true }),
-  maxPendingBytes: number({ default: 64 * 1024 * 1024, unit: 'a whole number of bytes', min: 1, integer: true }),
+  maxPendingBytes: bytes({ default: 64 * 1024 * 1024, min: 1 }),
   overflow: oneOf(['drop-new', 'drop-old', 'reject'], { default: 'drop-new' }),
-  drainTimeoutMs: number({ default: 10_000, unit: 'a number of milliseconds', min: 0, max: MAX_TIMER_MS }),
+  drainTimeoutMs: timeout({ default: 10_000, min: 0 }),
   batch: object({
     maxJobs: number({ default: 100, unit: 'a whole number of jobs', min: 1, integer: true }),
-    maxWaitMs: number({ default: 5, unit: 'a number of milliseconds', min: 0, max: MAX_TIMER_MS }),
+    maxWaitMs: timeout({ default: 5, min: 0 }),
   }),
   store: optional(store),
 });

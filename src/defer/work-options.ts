@@ -1,30 +1,29 @@
-import { MAX_TIMER_MS } from '../core/clock.js';
 import { boolean, number, object, oneOf, optional, string, type Resolved } from '../core/option.js';
+import { duration, timeout } from '../core/shared-options.js';
 import { PerfError } from '../core/perf.error.js';
 import type { DeferWorkOptions, EnqueueOptions } from './deferred-work.js';
 
 export const isQueueName = (name: string): boolean => name !== '' && !name.includes(':');
 
-const MILLISECONDS = 'a number of milliseconds';
 const ofAll = {
   name: optional(string({ what: 'a name', test: (value) => value !== '' })),
   durable: boolean({ default: false }),
   // setTimeout cannot count further than 2^31 - 1 ms.
-  timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
+  timeoutMs: timeout({ default: 30_000 }),
   attempts: number({ default: 1, unit: 'a whole number of attempts', min: 1, integer: true }),
   queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
-  backoffMs: number({ default: 1_000, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
-  maxBackoffMs: number({ default: 60_000, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
+  backoffMs: timeout({ default: 1_000, min: 0 }),
+  maxBackoffMs: timeout({ default: 60_000, min: 0 }),
   batch: object({
     maxItems: number({ default: 500, unit: 'a whole number of items', min: 1, integer: true }),
-    maxWaitMs: number({ default: 50, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
+    maxWaitMs: timeout({ default: 50, min: 0 }),
   }),
 };
 const table = object({ ...ofAll, when: optional(oneOf(['success', 'error', 'always'], { default: 'success' })) });
 const enqueueTable = object({
   ...ofAll,
   id: optional(string({ what: 'an id', test: (id) => id !== '' && id.length <= 512 })),
-  delayMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
+  delayMs: duration({ default: 0, min: 0 }),
   // 2^21 - 1: the largest that BullMQ 6 takes.
   priority: number({ default: 0, unit: 'a whole number', min: 0, max: 2_097_151, integer: true }),
 });

@@ -1,4 +1,5 @@
-import { boolean, feature, list, number, optionalNumber, string } from '../core/option.js';
+import { boolean, feature, list, string } from '../core/option.js';
+import { bytes, duration, headerName, port, secretName } from '../core/shared-options.js';
 
 /** How event-loop blocks are found and reported. */
 export interface EventLoopOptions {
@@ -61,20 +62,18 @@ export interface ReplayOptions {
   maxBodyBytes?: number;
 }
 
-const name = string({ what: 'a name', test: (value) => value !== '' });
-
 export const eventLoopOption = feature({
-  thresholdMs: number({ default: 50, unit: 'a number of milliseconds', min: 20, max: 60_000 }),
+  thresholdMs: duration({ default: 50, min: 20, max: 60_000 }),
   stack: boolean({ default: true }),
   replay: feature({
-    allowHeaders: list(name, { default: [], what: 'a list of header names' }),
-    denyNames: list(name, { default: [], what: 'a list of names' }),
-    maxBodyBytes: number({ default: 0, unit: 'a number of bytes', min: 0, max: 1_000_000, integer: true }),
+    allowHeaders: list(headerName, { default: [], what: 'a list of header names' }),
+    denyNames: list(secretName, { default: [], what: 'a list of names' }),
+    maxBodyBytes: bytes({ default: 0, min: 0, max: 1_000_000 }),
   }),
   profile: boolean({ default: true }),
-  port: optionalNumber({ unit: 'a port', min: 0, max: 65_535, integer: true }),
+  port,
   host: string({ default: '127.0.0.1', what: 'an address to listen on', test: (value) => value !== '' }),
-  wedgedMs: number({ default: 30_000, unit: 'a number of milliseconds', min: 100, max: 3_600_000 }),
+  wedgedMs: duration({ default: 30_000, min: 100, max: 3_600_000 }),
 });
 
 export interface Timing {

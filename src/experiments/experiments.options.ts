@@ -1,8 +1,8 @@
-import { MAX_TIMER_MS } from '../core/clock.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import type { Unit } from '../core/record.js';
 import type { TellUnit } from '../request/request-unit.js';
-import { number, object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
+import { object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
+import { duration, timeout } from '../core/shared-options.js';
 import { stopOption, type StopOptions } from './stop/stop-option.js';
 import type { GateClient } from './gates/gate-client.js';
 
@@ -35,8 +35,8 @@ const gateClient = value<GateClient>('a gate client: an object with a `check()` 
 
 const slices = object({
   gate: value<string>('the name of a gate', (given) => typeof given === 'string' && given !== ''),
-  sliceMs: number({ default: 60_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
-  washoutMs: number({ default: 5_000, unit: 'a number of milliseconds', min: 0 }),
+  sliceMs: timeout({ default: 60_000 }),
+  washoutMs: duration({ default: 5_000, min: 0 }),
 });
 const switchback: Option<Resolved<typeof slices>> = {
   expected: slices.expected,

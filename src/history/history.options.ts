@@ -1,4 +1,5 @@
 import { feature, boolean, number, optional, value } from '../core/option.js';
+import { bytes } from '../core/shared-options.js';
 import type { HistoryStore } from './history-store.js';
 
 /** Past metrics, and whether they got worse. */
@@ -33,6 +34,6 @@ const store = value<HistoryStore>('a history store, as `fileHistory()` makes one
 export const historyOption = feature({
   store: optional(store),
   keepDays: number({ default: 35, unit: 'a number of days', max: 400 }),
-  maxBytes: number({ default: 64 * 1024 * 1024, unit: 'a number of bytes', integer: true }),
+  maxBytes: bytes({ default: 64 * 1024 * 1024 }),
   verdicts: boolean({ default: true }),
 });

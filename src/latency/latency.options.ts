@@ -1,4 +1,5 @@
-import { ascending, boolean, feature, list, number, string } from '../core/option.js';
+import { ascending, boolean, feature, list, string } from '../core/option.js';
+import { duration } from '../core/shared-options.js';
 
 /** How requests are measured. */
 export interface LatencyOptions {
@@ -28,7 +29,7 @@ export interface LatencyOptions {
 const pattern = string({ what: 'a route pattern that starts with `/`', test: (value) => value.startsWith('/') });
 
 export const latencyOption = feature({
-  slowMs: number({ default: 1000, unit: 'a number of milliseconds' }),
+  slowMs: duration({ default: 1000 }),
   overMs: ascending('milliseconds', { default: [1000, 2000, 5000], least: 0 }),
   ignore: list(pattern, { default: [], what: 'a list of route patterns' }),
   serverTiming: boolean({ default: false }),

@@ -1,11 +1,12 @@
 import { SetMetadata, type CustomDecorator } from '@nestjs/common';
-import { number } from '../core/option.js';
+import {} from '../core/option.js';
+import { duration } from '../core/shared-options.js';
 import { SKIP_METADATA, SLOW_METADATA } from '../request/route-handler.js';
 
 /** Leaves a handler, or every handler of a controller, out of records and statistics. */
 export const SkipPerf = (): CustomDecorator => SetMetadata(SKIP_METADATA, true);
 
-const milliseconds = number({ unit: 'a number of milliseconds' });
+const milliseconds = duration();
 
 /**
  * Requests of a handler, or of every handler of a controller, are slow beyond so many milliseconds, whatever `latency.slowMs`

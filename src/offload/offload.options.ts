@@ -10,7 +10,7 @@ import {
   type Option,
   type Resolved,
 } from '../core/option.js';
-import { MAX_TIMER_MS } from '../core/clock.js';
+import { timeout } from '../core/shared-options.js';
 
 /** Options of `offload()`. */
 export interface OffloadOptions {
@@ -107,13 +107,11 @@ const warm: Option<number> = {
   read: (given, path) => (typeof given === 'boolean' ? Number(given) : warmThreads.read(given, path)),
 };
 
-const milliseconds = { unit: 'a number of milliseconds', max: MAX_TIMER_MS };
-
 export const offloadOption = object({
   module: fileOption,
   threads: optionalNumber({ ...threads, min: 1 }),
   maxPending: optionalNumber({ unit: 'a whole number of calls', integer: true, min: 0 }),
-  idleMs: number({ ...milliseconds, default: 60_000 }),
+  idleMs: timeout({ default: 60_000 }),
   heapLimitMb: optionalNumber({ unit: 'a number of megabytes' }),
   warm,
   inline: boolean({ default: false }),
@@ -121,7 +119,7 @@ export const offloadOption = object({
 export type ResolvedOffloadOptions = Resolved<typeof offloadOption>;
 
 const run = {
-  timeoutMs: number({ ...milliseconds, default: 30_000 }),
+  timeoutMs: timeout({ default: 30_000 }),
   transfer: boolean({ default: false }),
 };
 export const offloadRunOption = object(run);

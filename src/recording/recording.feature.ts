@@ -1,6 +1,6 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
-import { MAX_TIMER_MS } from '../core/clock.js';
-import { number, object } from '../core/option.js';
+import { object } from '../core/option.js';
+import { timeout } from '../core/shared-options.js';
 import { PerfError } from '../core/perf.error.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import { Recordings, type RecordedTraffic } from '../ports/recording.js';
@@ -19,7 +19,7 @@ import { TrafficFile } from './traffic-file.js';
 import { TrafficRecording } from './traffic-recording.js';
 
 const startOption = object({
-  forMs: number({ unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+  forMs: timeout(),
 });
 
 const refused = (text: string): PerfError => new PerfError('PERF_ERR_RECORDING', text);

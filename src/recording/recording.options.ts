@@ -1,4 +1,5 @@
 import { list, number, object, optional, string, value, type Option, type Resolved } from '../core/option.js';
+import { bytes, folderPath } from '../core/shared-options.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
 /** The options of `record()`. Nothing is recorded before `perf.recording.start()`. */
@@ -46,11 +47,11 @@ export interface RecordOptions {
 
 const text = (what: string): Option<string> => string({ what, test: (given) => given.trim() !== '' });
 export const recordOption = object({
-  directory: text('the path of a directory'),
+  directory: folderPath,
   requestsPerSecond: number({ default: 20, unit: 'a number of requests a second' }),
   perRoute: number({ default: 200, unit: 'a number of requests', min: 0, integer: true }),
-  maxBytes: number({ default: 64 * 1024 * 1024, unit: 'a number of bytes', integer: true }),
-  maxBodyBytes: number({ default: 0, unit: 'a number of bytes', min: 0, integer: true }),
+  maxBytes: bytes({ default: 64 * 1024 * 1024 }),
+  maxBodyBytes: bytes({ default: 0, min: 0 }),
   sessions: optional(
     value<NonNullable<RecordOptions['sessions']>>('a function of the request', (given) => typeof given === 'function'),
   ),

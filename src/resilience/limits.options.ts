@@ -1,5 +1,5 @@
-import { MAX_TIMER_MS } from '../core/clock.js';
 import { feature, number, type Resolved } from '../core/option.js';
+import { timeout } from '../core/shared-options.js';
 
 /** When calls to an upstream are refused for a while. */
 export interface BreakerOptions {
@@ -30,15 +30,13 @@ export interface BreakerOptions {
   probes?: number;
 }
 
-export const milliseconds = { unit: 'a number of milliseconds', max: MAX_TIMER_MS };
-export const deadlineOption = number(milliseconds);
 export const maxInFlight = { unit: 'a number of calls', integer: true, min: 1 };
 
 export const breakerOption = feature({
   ratio: number({ default: 0.5, unit: 'a share of all calls', max: 1 }),
   atLeast: number({ default: 20, unit: 'a number of calls', integer: true, min: 1 }),
-  windowMs: number({ ...milliseconds, default: 30_000 }),
-  openMs: number({ ...milliseconds, default: 5_000 }),
+  windowMs: timeout({ default: 30_000 }),
+  openMs: timeout({ default: 5_000 }),
   probes: number({ default: 5, unit: 'a number of calls', integer: true, min: 1 }),
 });
 export type ResolvedBreaker = NonNullable<Resolved<typeof breakerOption>>;

@@ -1,15 +1,7 @@
-import {
-  number,
-  object,
-  optional,
-  optionalNumber,
-  optionError,
-  value,
-  type Option,
-  type Resolved,
-} from '../core/option.js';
+import { number, object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
+import { timeout } from '../core/shared-options.js';
 import type { IsFailure } from './failure.js';
-import { breakerOption, deadlineOption, maxInFlight, milliseconds, type BreakerOptions } from './limits.options.js';
+import { breakerOption, maxInFlight, type BreakerOptions } from './limits.options.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 
 /** The limits of the calls to one upstream. */
@@ -53,7 +45,7 @@ export interface ResilienceOptions {
 const isFailure = value<IsFailure>('a function', (given) => typeof given === 'function');
 
 const upstreamOption = object({
-  deadlineMs: deadlineOption,
+  deadlineMs: timeout(),
   retries: number({ default: 2, unit: 'a number of retries', integer: true, min: 0, max: 10 }),
   maxInFlight: number({ default: 1_000, ...maxInFlight }),
   breaker: breakerOption,
@@ -81,6 +73,6 @@ const upstreamsOption: Option<ReadonlyMap<string, ResolvedUpstream | RedisUpstre
 
 export const resilienceOption = object({
   upstreams: upstreamsOption,
-  requestDeadlineMs: optionalNumber(milliseconds),
+  requestDeadlineMs: optional(timeout()),
 });
 export type ResolvedResilience = Resolved<typeof resilienceOption>;

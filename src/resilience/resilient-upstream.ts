@@ -1,9 +1,9 @@
-import { boolean, optional, optionalNumber, optionError, value, type Option } from '../core/option.js';
+import { boolean, optional, optionError, value, type Option } from '../core/option.js';
+import { timeout } from '../core/shared-options.js';
 import type { ResilientUpstreamStats } from '../core/snapshot.js';
 import type { CallLimits, Outcome } from './call-limits.js';
 import type { IsFailure } from './failure.js';
 import type { Policies } from './policies.js';
-import { milliseconds } from './limits.options.js';
 
 /** One attempt of a call, as its work gets it. */
 export interface ResilientCall {
@@ -50,7 +50,7 @@ export interface ResilientUpstream {
 
 const callOptions: ReadonlyMap<string, Option<unknown>> = new Map<string, Option<unknown>>([
   ['idempotent', boolean({ default: false })],
-  ['deadlineMs', optionalNumber(milliseconds)],
+  ['deadlineMs', optional(timeout())],
   ['fallback', optional(value('a function of the failure', (given) => typeof given === 'function'))],
 ]);
 

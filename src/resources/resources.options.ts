@@ -1,5 +1,6 @@
 import type { MonotonicClock } from '../core/clock.js';
-import { feature, number, object, optional, optionalNumber, string, value, type Resolved } from '../core/option.js';
+import { feature, object, optional, optionalNumber, string, value, type Resolved } from '../core/option.js';
+import { bytes, duration } from '../core/shared-options.js';
 
 /** Limits of the container that cannot be read from inside, and the interval of its records. */
 export interface ResourcesOptions {
@@ -18,10 +19,10 @@ export interface ResourcesOptions {
 }
 
 const shape = {
-  intervalMs: number({ default: 10_000, unit: 'a number of milliseconds' }),
+  intervalMs: duration({ default: 10_000 }),
   cpuLimitCores: optionalNumber({ unit: 'a number of CPU cores' }),
   cpuRequestCores: optionalNumber({ unit: 'a number of CPU cores' }),
-  memoryLimitBytes: optionalNumber({ unit: 'a number of bytes' }),
+  memoryLimitBytes: optional(bytes()),
 };
 
 export const resourcesOption = feature(shape);

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { MAX_TIMER_MS } from '../core/clock.js';
-import { boolean, number, object, oneOf, type Resolved } from '../core/option.js';
+import { boolean, object, oneOf, type Resolved } from '../core/option.js';
+import { timeout } from '../core/shared-options.js';
 import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../core/record.js';
 import { printable, printableData } from '../core/printable.js';
 import { RunningApplications } from '../core/running-applications.js';
@@ -35,7 +35,7 @@ export interface LoggerSinkOptions {
 
 const shape = object({
   format: oneOf(['auto', 'text', 'object'], { default: 'auto' }),
-  summaryMs: number({ default: 60_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+  summaryMs: timeout({ default: 60_000 }),
   unit: boolean({ default: false }),
 });
 

@@ -152,7 +152,7 @@ it('says what is wrong, and what to do', async () => {
 
 it('refuses options that are wrong', () => {
   expect(() => record({} as never)).toThrow(
-    'PERF_ERR_OPTION: `record.directory` must be the path of a directory, got `undefined`.',
+    'PERF_ERR_OPTION: `record.directory` must be the path of a folder, got `undefined`.',
   );
   expect(() => record({ directory: '/tmp', perRoute: -1 })).toThrow(
     '`record.perRoute` must be a number of requests of 0 or more',

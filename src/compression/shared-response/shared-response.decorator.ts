@@ -1,7 +1,8 @@
 import { applyDecorators, SetMetadata, UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
-import { MAX_TIMER_MS, monotonicMs } from '../../core/clock.js';
-import { boolean, number, object, optional, optionalNumber, value } from '../../core/option.js';
+import { monotonicMs } from '../../core/clock.js';
+import { boolean, object, optional, value } from '../../core/option.js';
+import { duration, timeout } from '../../core/shared-options.js';
 import { decoratedPlace } from '../../request/decorated-method.js';
 import { PerfError } from '../../core/perf.error.js';
 import { storedRequest, type RequestState } from '../../request/request-state.js';
@@ -59,9 +60,8 @@ export function SharedResponse(options: SharedResponseOptions): MethodDecorator 
   };
 }
 
-const MILLISECONDS = 'a number of milliseconds';
 const table = object({
-  ttlMs: number({ unit: MILLISECONDS }),
+  ttlMs: duration(),
   varyBy: optional(
     value<NonNullable<SharedResponseOptions['varyBy']>>(
       'a function of the request that returns a string',
@@ -69,7 +69,7 @@ const table = object({
     ),
   ),
   forEveryone: boolean({ default: false }),
-  waitMs: optionalNumber({ unit: MILLISECONDS, max: MAX_TIMER_MS }),
+  waitMs: optional(timeout()),
 });
 
 interface HttpRequest extends IncomingMessage {

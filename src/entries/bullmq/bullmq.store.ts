@@ -30,8 +30,13 @@ const REFUSED_MS = 100;
 const OPEN_AGAIN = { baseMs: 1_000, maxMs: 60_000 };
 
 export interface BullmqStoreOptions {
-  /** ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */
+  /** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. A `keyPrefix` is not used. */
   connection: RedisConnection;
+  /**
+   * Begins all keys of the queues, as `prefix` of BullMQ's own options does.
+   * @default 'bull'
+   */
+  prefix?: string;
   /**
    * Name of the BullMQ queue. Give it to one service alone, and to the workers that run its jobs.
    * @default 'nestjs-perf-<name in the application's package.json>', with `-` for `@` and `/`, and with `-<folder>` behind it below `apps/<folder>/` of a monorepo
@@ -93,6 +98,7 @@ class BullmqStore implements BullmqDurableStore {
   readonly name = 'bullmq';
   readonly spill: SpillOptions | null;
   private readonly ownQueue: string;
+  private readonly prefix: string;
   private readonly queues = new Map<string, Queue>();
   private readonly attempts = new Map<Queue, Promise<void>>();
   private readonly workers = new Map<string, JobWorker>();
@@ -115,6 +121,7 @@ class BullmqStore implements BullmqDurableStore {
     const { spillPath: path, spillMaxBytes: maxBytes, writeTimeoutMs } = options;
     this.spill = path === null ? null : { path, maxBytes, writeTimeoutMs };
     this.ownQueue = options.queue ?? defaultQueueName();
+    this.prefix = options.prefix ?? 'bull';
   }
 
   forApplication(): DurableStore {
@@ -189,6 +196,7 @@ class BullmqStore implements BullmqDurableStore {
     const { waitsForReady } = this;
     const queue = new bullmq.Queue(name, {
       connection: connection.options,
+      prefix: this.prefix,
       // Without these two, a queue made while Redis is away waits for ever, and so does every `add`.
       skipWaitingForReady: !waitsForReady,
       skipVersionCheck: true,
@@ -235,7 +243,7 @@ class BullmqStore implements BullmqDurableStore {
     if (worker === null || !this.working || this.connectWorker === null || this.workers.has(name)) return;
     const { bullmq, host } = this.started!;
     const options = queues.get(name) ?? (name === this.ownQueue ? worker : alone.read(undefined, name));
-    this.workers.set(name, new JobWorker(bullmq, name, this.connectWorker, options, host));
+    this.workers.set(name, new JobWorker(bullmq, name, this.connectWorker, { ...options, prefix: this.prefix }, host));
   }
 }
 

@@ -2,7 +2,7 @@ import { once, type EventEmitter } from 'node:events';
 import type { ConnectionOptions, Queue } from 'bullmq';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
-import { isClient, needsAnew, reconnectInMs } from '../redis/connection.js';
+import { isClient, needsAnew, connectionOptions, OWN_PREFIX, reconnectInMs } from '../redis/connection.js';
 
 export type Bullmq = typeof import('bullmq');
 
@@ -46,7 +46,7 @@ export interface WorkerClient {
   duplicate(override: object): WorkerClient;
 }
 
-export type RedisConnection = ConnectionOptions | RedisClient;
+export type RedisConnection = string | ConnectionOptions | RedisClient;
 
 /**
  * BullMQ, loaded at boot rather than with this module, so that its absence can be said in words.
@@ -142,11 +142,12 @@ function connect(
   connection: RedisConnection,
   override: object,
   endsTurn: (error: Error) => boolean = () => false,
-  pattern: object = connection,
+  pattern: object | string = connection,
 ): Connection {
   let released = false;
   let refused = false;
-  const given = (isClient(connection) ? connection.options : connection) as GivenOptions | undefined;
+  const own = isClient(connection) ? connection.options : connectionOptions(connection);
+  const given = own as GivenOptions | undefined;
   // ioredis gives up, and lets the process end, when a strategy returns no number. The application's own may give up for its client.
   const untilReleased =
     // BullMQ's own default waits up to 20 s.
@@ -166,6 +167,7 @@ function connect(
   // Without these options BullMQ's first attempt would be its last.
   const options = {
     ...override,
+    ...OWN_PREFIX,
     lazyConnect: false,
     retryStrategy: untilReleased(given?.retryStrategy),
     sentinelRetryStrategy: untilReleased(given?.sentinelRetryStrategy),
@@ -174,7 +176,7 @@ function connect(
   };
   const client = isClient<RedisClient>(pattern) ? pattern.duplicate(options) : null;
   return {
-    options: client ?? ({ ...connection, ...options } as ConnectionOptions),
+    options: client ?? ({ ...own, ...options } as ConnectionOptions),
     release: () => {
       released = true;
       client?.disconnect();

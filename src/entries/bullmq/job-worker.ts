@@ -53,7 +53,7 @@ export class JobWorker {
     private readonly bullmq: Bullmq,
     private readonly queueName: string,
     private readonly connect: () => Connection,
-    private readonly options: QueueWorkerOptions,
+    private readonly options: QueueWorkerOptions & { readonly prefix: string },
     private readonly host: DurableStoreHost,
   ) {
     // All that run at a time listen to it.
@@ -64,10 +64,11 @@ export class JobWorker {
   /** Runs once Redis has told its version: a worker to which INFO is refused would ask again for ever, and give up no turn. */
   private open(skipVersionCheck: boolean): Worker {
     const { bullmq, queueName, host } = this;
-    const { concurrency, limiter } = this.options;
+    const { concurrency, limiter, prefix } = this.options;
     this.connection = this.connect();
     const worker = new bullmq.Worker(queueName, (job: Job, token?: string) => this.process(job, token), {
       connection: this.connection.options,
+      prefix,
       concurrency,
       ...(limiter ? { limiter } : {}),
       autorun: false,

@@ -1,6 +1,7 @@
-import { MAX_TIMER_MS } from '../../core/clock.js';
-import { feature, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
+import { feature, number, object, optional, optionError, string, type Option } from '../../core/option.js';
+import { bytes, duration, folderPath, keyPrefix, timeout } from '../../core/shared-options.js';
 import { isQueueName } from '../../defer/work-options.js';
+import { connectionOption } from '../redis/connection.js';
 import type { RedisConnection } from './connection.js';
 import type { QueueWorkerOptions } from './job-worker.js';
 
@@ -11,7 +12,7 @@ const queueRow = object({
   limiter: optional(
     object({
       max: number({ default: 1, unit: 'a whole number of jobs', min: 1, integer: true }),
-      duration: number({ default: 1_000, unit: 'a number of milliseconds', min: 1 }),
+      duration: duration({ default: 1_000, min: 1 }),
     }),
   ),
 });
@@ -30,22 +31,14 @@ const queuesRow: Option<ReadonlyMap<string, QueueWorkerOptions>> = {
     );
   },
 };
-/** A Cluster client is duplicated in another way, and its queue names need hash tags: not supported, so not accepted. */
-function isConnection(given: unknown): boolean {
-  type Given = { isCluster?: unknown; keyPrefix?: string; options?: { keyPrefix?: string } };
-  const { isCluster, keyPrefix, options } = (given ?? {}) as Given;
-  // BullMQ throws at a prefix of ioredis, but only once it connects.
-  return isRecord(given) && isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
-}
 export const table = object({
-  connection: value<RedisConnection>(
-    'ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`',
-    isConnection,
-  ),
+  // BullMQ's queues in a Cluster need hash tags in their names.
+  connection: connectionOption<RedisConnection>({ cluster: false }),
+  prefix: keyPrefix,
   queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
   queues: queuesRow,
   worker: feature({ concurrency }),
-  spillPath: optional(string({ what: 'a path', test: (path) => path !== '' })),
-  spillMaxBytes: number({ default: 1024 ** 3, unit: 'a whole number of bytes', min: 1, integer: true }),
-  writeTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds', min: 1, max: MAX_TIMER_MS }),
+  spillPath: optional(folderPath),
+  spillMaxBytes: bytes({ default: 1024 ** 3, min: 1 }),
+  writeTimeoutMs: timeout({ default: 5_000, min: 1 }),
 });

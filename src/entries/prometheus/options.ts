@@ -1,17 +1,7 @@
 import { authorizeOption, pathOption, type Authorize } from '../../core/guarded.js';
-import {
-  ascending,
-  boolean,
-  number,
-  object,
-  oneOf,
-  optional,
-  optionalNumber,
-  optionError,
-  string,
-  value,
-} from '../../core/option.js';
+import { ascending, boolean, number, object, oneOf, optional, optionError, string, value } from '../../core/option.js';
 import type { Option, Resolved } from '../../core/option.js';
+import { port } from '../../core/shared-options.js';
 import { DEFAULT_BOUNDS_SECONDS, MAX_SERIES } from '../metrics/durations.js';
 import { isOwnLabel, type AnyRegistry } from './collector.js';
 import type { Labels } from './scraped-metric.js';
@@ -100,7 +90,7 @@ const labels: Option<Labels> = {
 
 export const prometheusOption = object({
   path: pathOption('/metrics'),
-  port: optionalNumber({ unit: 'a port', min: 0, max: 65_535, integer: true }),
+  port,
   prefix: string({
     default: '',
     what: 'the beginning of a metric name: letters, digits and `_`, no digit first',

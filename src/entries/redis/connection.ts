@@ -1,5 +1,6 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { backoffMs } from '../../core/backoff.js';
+import { value, type Option } from '../../core/option.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 
 /** An ioredis client, of whichever major. One of node-redis has no `pipeline`. */
@@ -8,7 +9,7 @@ export interface RedisCacheClient {
   pipeline(...given: never[]): object;
 }
 
-/** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */
+/** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. A `keyPrefix` is not used. */
 export type RedisCacheConnection = string | RedisOptions | RedisCacheClient;
 
 /** Back soon after an outage, and not with all other pods at once. */
@@ -32,7 +33,14 @@ export function needsAnew(words: RegExp): (error: Error) => boolean {
 }
 
 /** A command that cannot be sent now fails at once. ioredis waits for the end of a connection that was refused, too. */
-const ALWAYS = { enableOfflineQueue: false, lazyConnect: true, retryStrategy: reconnectInMs, disconnectTimeout: 100 };
+export const OWN_PREFIX = { keyPrefix: '' };
+const ALWAYS = {
+  ...OWN_PREFIX,
+  enableOfflineQueue: false,
+  lazyConnect: true,
+  retryStrategy: reconnectInMs,
+  disconnectTimeout: 100,
+};
 
 /** @throws PERF_ERR_MISSING_PEER */
 export const loadRedis = (neededBy: string): Promise<Pick<typeof import('ioredis'), 'Redis'>> =>
@@ -46,8 +54,7 @@ export async function clientOf(connection: RedisCacheConnection, own: object, ne
   const override: object = { ...own, ...ALWAYS, reconnectOnError: needsAnew(/READONLY/) };
   if (isClient(connection)) return connection.duplicate(override) as Redis;
   const { Redis } = await loadRedis(neededBy);
-  if (typeof connection === 'string') return new Redis(connection, override);
-  const options: object = { ...connection, ...override };
+  const options: object = { ...connectionOptions(connection), ...override };
   return new Redis(options);
 }
 
@@ -55,10 +62,41 @@ type Duplicated = Pick<RedisCacheClient, 'duplicate'>;
 export const isClient = <C extends Duplicated>(connection: C | object | string): connection is C =>
   typeof (connection as Partial<C>).duplicate === 'function';
 
-/** Whether a value describes a connection to one server: a Cluster has `nodes`. */
-export const isConnection = (given: unknown): boolean =>
-  typeof given === 'object' &&
-  given !== null &&
-  !Array.isArray(given) &&
-  !('nodes' in given) &&
-  (!isClient(given) || 'pipeline' in given);
+export const isCluster = (connection: object | string): boolean =>
+  typeof connection === 'object' && 'isCluster' in connection && connection.isCluster === true;
+
+/** The `connection` of every entry that uses Redis. */
+export const connectionOption = <C>(takes: { cluster: boolean }): Option<C> =>
+  value(
+    `a URL (\`redis:\` or \`rediss:\`), ioredis options or an ioredis client${takes.cluster ? '' : ', of one server (no Cluster)'}`,
+    (given) => isConnection(given) && (takes.cluster || !isCluster(given)),
+  );
+
+function isConnection(given: unknown): given is object | string {
+  if (typeof given === 'string') return isRedisUrl(given);
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return false;
+  if ('url' in given && !isRedisUrl(given.url)) return false;
+  return !isClient(given) || 'pipeline' in given;
+}
+
+const isRedisUrl = (given: unknown): boolean =>
+  typeof given === 'string' && /^rediss?:/.test(given) && URL.canParse(given);
+
+/** The ioredis options of a URL, which may be the `url` of BullMQ's options, too: BullMQ 5.0 takes none. */
+export function connectionOptions(given: string | object): object {
+  const { url, ...options } = typeof given === 'string' ? { url: given } : (given as { url?: string });
+  return url === undefined ? options : { ...optionsFromUrl(url), ...options };
+}
+
+function optionsFromUrl(text: string): RedisOptions {
+  const { hostname, port, username, password, pathname, protocol, searchParams } = new URL(text);
+  return {
+    host: hostname.replaceAll(/[[\]]/g, ''),
+    port: Number(port || 6379),
+    db: Number(pathname.slice(1)),
+    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
+    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+    ...(protocol === 'rediss:' ? { tls: {} } : {}),
+    ...Object.fromEntries(searchParams),
+  };
+}

@@ -1,8 +1,8 @@
 import { applicationName } from '../../core/application-package.js';
-import { MAX_TIMER_MS } from '../../core/clock.js';
-import { number, object, optional, string, value } from '../../core/option.js';
+import { object } from '../../core/option.js';
+import { keyPrefix, timeout } from '../../core/shared-options.js';
 import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
-import { clientOf, isConnection, type RedisCacheConnection } from './connection.js';
+import { clientOf, connectionOption, type RedisCacheConnection } from './connection.js';
 import { RedisLevel2 } from './redis-level2.js';
 
 /** Options of `redisCache()`. */
@@ -33,12 +33,9 @@ const OVERRIDES = {
 const ownClient = (connection: RedisCacheConnection) => clientOf(connection, OVERRIDES, '`redisCache()`');
 
 const table = object({
-  connection: value<RedisCacheConnection>(
-    'a URL, ioredis options or an ioredis client, and no Cluster',
-    (given) => given !== '' && (typeof given === 'string' || isConnection(given)),
-  ),
-  prefix: optional(string({ what: 'a text', test: (text) => text !== '' })),
-  deadlineMs: number({ default: 50, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+  connection: connectionOption<RedisCacheConnection>({ cluster: false }),
+  prefix: keyPrefix,
+  deadlineMs: timeout({ default: 50 }),
 });
 
 /**

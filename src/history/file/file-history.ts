@@ -3,7 +3,8 @@ import { isAbsolute, join, resolve } from 'node:path';
 import type { TimeRange } from '../../ports/history.js';
 import { lockFile, type FileLock } from '../../core/file-lock.js';
 import { makeFolder } from '../../core/make-folder.js';
-import { object, optionError, string } from '../../core/option.js';
+import { object, optionError } from '../../core/option.js';
+import { folderPath } from '../../core/shared-options.js';
 import { PerfError } from '../../core/perf.error.js';
 import { within } from '../../core/within.js';
 import { workingDirectory } from '../../core/working-directory.js';
@@ -19,7 +20,7 @@ export interface FileHistoryOptions {
 }
 
 const shape = object({
-  directory: string({ what: 'the path of a folder', test: (path) => path !== '' }),
+  directory: folderPath,
 });
 
 /**

@@ -1,5 +1,6 @@
 import { object, optional, optionalNumber, optionError, value, type Resolved } from '../../core/option.js';
-import { breakerOption, deadlineOption, maxInFlight, type BreakerOptions } from '../limits.options.js';
+import { timeout } from '../../core/shared-options.js';
+import { breakerOption, maxInFlight, type BreakerOptions } from '../limits.options.js';
 
 /** An ioredis client, `Redis` or `Cluster`: structural, so that each version fits. A client of node-redis has no `pipeline`. */
 export interface RedisClient {
@@ -32,7 +33,7 @@ type IsRedisFailure = NonNullable<ResilientRedisOptions['isFailure']>;
 const isFailure = value<IsRedisFailure>('a function', (given) => typeof given === 'function');
 
 const redisOption = object({
-  deadlineMs: deadlineOption,
+  deadlineMs: timeout(),
   maxInFlight: optionalNumber(maxInFlight),
   breaker: breakerOption,
   isFailure: optional(isFailure),

@@ -79,7 +79,10 @@ describe('the compression options', () => {
       { levels: { gzip: 0 } },
       '`compression.levels.gzip` must be a whole number of 1 or more and at most 9, got `0` (number).',
     ],
-    [{ thresholdBytes: -1 }, '`compression.thresholdBytes` must be a number of bytes of 0 or more, got `-1` (number).'],
+    [
+      { thresholdBytes: -1 },
+      '`compression.thresholdBytes` must be a whole number of bytes of 0 or more, got `-1` (number).',
+    ],
     [
       { encodings: ['snappy'] },
       '`compression.encodings[0]` must be one of `"zstd"`, `"br"`, `"gzip"`, `"deflate"`, got `"snappy"` (string).',

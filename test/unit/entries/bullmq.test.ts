@@ -46,31 +46,6 @@ describe('bullmqStore', () => {
   const connection = { host: 'localhost' };
   it.each([
     [
-      undefined,
-      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got `undefined`.',
-    ],
-    [
-      { connection: 'redis://localhost' },
-      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got `"redis://localhost"` (string).',
-    ],
-    // The log of the boot must not hold it.
-    [
-      { connection: 'redis://:hunter2@localhost' },
-      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got `"[redacted]"` (string).',
-    ],
-    [
-      { connection: { isCluster: true } },
-      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got an object.',
-    ],
-    [
-      { connection: { keyPrefix: 'app:' } },
-      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got an object.',
-    ],
-    [
-      { connection: [] },
-      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got an array of 0.',
-    ],
-    [
       { connection, queues: ['mail'] },
       '`bullmqStore.queues` must be an object of queue names and their options, got an array of 1.',
     ],
@@ -84,7 +59,7 @@ describe('bullmqStore', () => {
       '`bullmqStore.worker.concurrency` must be a whole number of jobs of 1 or more, got `0` (number).',
     ],
     [{ connection, worker: 5 }, '`bullmqStore.worker` must be `true`, `false` or an object, got `5` (number).'],
-    [{ connection, spillPath: '' }, '`bullmqStore.spillPath` must be a path, got `""` (string).'],
+    [{ connection, spillPath: '' }, '`bullmqStore.spillPath` must be the path of a folder, got `""` (string).'],
     [{ connection, spill: 'x' }, '`bullmqStore.spill` is not an option. Did you mean `bullmqStore.spillPath`?'],
   ])('says what is wrong with %j', (options, message) => {
     expect(() => bullmqStore(options as never)).toThrow(`PERF_ERR_OPTION: ${message}`);

@@ -49,7 +49,7 @@ describe('overrides of what a container allows', () => {
     [{ cpuLimitCores: 0 }, 'PERF_ERR_OPTION: `cpuLimitCores` must be a number of CPU cores above 0, got `0` (number).'],
     [
       { memoryLimitBytes: '512Mi' },
-      'PERF_ERR_OPTION: `memoryLimitBytes` must be a number of bytes above 0, got `"512Mi"` (string).',
+      'PERF_ERR_OPTION: `memoryLimitBytes` must be a whole number of bytes above 0, got `"512Mi"` (string).',
     ],
     [
       { intervalMs: Number.NaN },

@@ -1,15 +1,25 @@
 import { randomBytes } from 'node:crypto';
-import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { applicationName } from '../../../core/application-package.js';
-import { object, optional, string, value } from '../../../core/option.js';
+import { object } from '../../../core/option.js';
+import { keyPrefix } from '../../../core/shared-options.js';
 import type { HistoryStore } from '../../../history/history-store.js';
-import { clientOf, isClient, isConnection, loadRedis, reconnectInMs } from '../connection.js';
+import {
+  clientOf,
+  connectionOption,
+  isClient,
+  isCluster,
+  loadRedis,
+  OWN_PREFIX,
+  reconnectInMs,
+} from '../connection.js';
+import type { RedisCacheConnection } from '../connection.js';
 import { RedisBuckets } from './buckets.js';
 import { RedisFleet } from './fleet.js';
 
 export interface RedisHistoryOptions {
-  /** Options of `ioredis`, or a client of it, also a `Cluster`: a connection of its own is made from either. */
-  connection: RedisOptions | Redis | Cluster;
+  /** A URL, ioredis options, or an ioredis client, also a `Cluster`, which is duplicated and never touched otherwise. */
+  connection: RedisCacheConnection | Redis | Cluster;
   /**
    * Before every key. Pods with one prefix are one application: another one needs its own.
    * @default 'perf:history:<name in the application's package.json>', with `-<folder>` behind it below `apps/<folder>/` of a monorepo
@@ -19,14 +29,9 @@ export interface RedisHistoryOptions {
 
 type Connection = RedisHistoryOptions['connection'];
 
-const isCluster = (connection: Connection): connection is Cluster => 'isCluster' in connection && connection.isCluster;
-
 const shape = object({
-  connection: value<Connection>(
-    'options of ioredis, or a client of it',
-    (given) => isConnection(given) || (typeof given === 'object' && given !== null && isCluster(given as Connection)),
-  ),
-  prefix: optional(string({ what: 'a text that is not empty', test: (prefix) => prefix !== '' })),
+  connection: connectionOption<Connection>({ cluster: true }),
+  prefix: keyPrefix,
 });
 
 /**
@@ -63,8 +68,8 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
 
 async function connected(connection: Connection, signal: AbortSignal): Promise<Redis> {
   const client = isCluster(connection)
-    ? (connection.duplicate([], clusterOptions(connection)) as unknown as Redis)
-    : await clientOf(connection, OVERRIDES, NEEDED_BY);
+    ? ((connection as Cluster).duplicate([], clusterOptions(connection as Cluster)) as unknown as Redis)
+    : await clientOf(connection as RedisCacheConnection, OVERRIDES, NEEDED_BY);
   // Errors are reported by whoever waits for a command.
   client.on('error', () => {});
   const giveUp = (): void => client.disconnect();
@@ -95,12 +100,14 @@ const OVERRIDES = {
 };
 /** The password and the like stay the application's. */
 const clusterOptions = ({ options }: Cluster, given: object = options.redisOptions ?? {}) => ({
+  ...OWN_PREFIX,
   lazyConnect: true,
   enableOfflineQueue: false,
   enableReadyCheck: true,
   clusterRetryStrategy: reconnectInMs,
   redisOptions: {
     ...given,
+    ...OWN_PREFIX,
     connectTimeout: 5_000,
     commandTimeout: 5_000,
     socketTimeout: 10_000,

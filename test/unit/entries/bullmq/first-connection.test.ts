@@ -5,7 +5,7 @@ import { jobNamed } from '../../../contract/durable-store.contract.js';
 import { NO_WORKER } from '../../defer/durable-entry.js';
 
 const NOPERM = new Error("NOPERM this user has no permissions to run the 'info' command");
-const client = { status: 'ready', duplicate: () => ({ ...client, disconnect: () => {} }) };
+const client = { status: 'ready', pipeline: () => ({}), duplicate: () => ({ ...client, disconnect: () => {} }) };
 let queues: StubQueue[] = [];
 let workers: EventEmitter[] = [];
 let refused = 2;

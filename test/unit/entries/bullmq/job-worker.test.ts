@@ -24,7 +24,7 @@ class StubWorker extends EventEmitter {
 it('a job that has lost its lock does not hold up the end of the process later on', async () => {
   const bullmq = { Worker: StubWorker } as never;
   const connect = () => ({ options: {}, release: () => {} });
-  const worker = new JobWorker(bullmq, 'mail', connect, { concurrency: 1 }, NO_WORKER);
+  const worker = new JobWorker(bullmq, 'mail', connect, { concurrency: 1, prefix: 'bull' }, NO_WORKER);
   const run = async (id: string): Promise<object> => {
     const job = { id, name: 'receipt', attemptsMade: 0, data: { work: 'SendReceipt', timeoutMs: 1 }, opts: {} };
     await StubWorker.last.process(job);
@@ -44,7 +44,7 @@ it('work that heeds the signal of a shutdown is put back: it has not failed', as
   const run = (_job: unknown, _attempt: number, signal?: AbortSignal): Promise<void> =>
     new Promise((_, reject) => signal!.addEventListener('abort', () => reject(new Error('The operation was aborted'))));
   const connect = () => ({ options: {}, release: () => {} });
-  const worker = new JobWorker(bullmq, 'mail', connect, { concurrency: 1 }, { ...NO_WORKER, run });
+  const worker = new JobWorker(bullmq, 'mail', connect, { concurrency: 1, prefix: 'bull' }, { ...NO_WORKER, run });
   let putBack = 0;
   const moveToDelayed = async (): Promise<void> => void (putBack += 1);
   const data = { work: 'SendReceipt', timeoutMs: 1 };
@@ -63,7 +63,13 @@ it('BullMQ is not asked to end a worker that never ran: it would take away the l
   }
   let released = 0;
   const connect = () => ({ options: {}, release: () => void (released += 1) });
-  const worker = new JobWorker({ Worker: NeverReady } as never, 'mail', connect, { concurrency: 1 }, NO_WORKER);
+  const worker = new JobWorker(
+    { Worker: NeverReady } as never,
+    'mail',
+    connect,
+    { concurrency: 1, prefix: 'bull' },
+    NO_WORKER,
+  );
   await worker.pause();
   await worker.stop(10);
   expect(released).toBe(1);
