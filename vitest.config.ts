@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
@@ -24,39 +24,16 @@ function aliasTo(folder: string, names: readonly string[]): { find: RegExp; repl
   const tree = createRequire(new URL(`./${folder}/package.json`, import.meta.url));
   return names.map((name) => ({ find: new RegExp(`^${name}$`), replacement: tree.resolve(name) }));
 }
-const SERVERS = ['test/e2e', 'test/nest'];
-
-/** Suites of what Nest's version has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
-const ALIKE_ON_ALL_NESTS = [
-  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-browser,dashboard-hostile,dashboard-many-routes,dashboard-page,dashboard-text,dashboard-top,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry*,polluted-prototypes,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
-  'test/e2e/watch/*.test.ts',
-  'test/e2e/resilience/{outcomes,redis*,retries}.test.ts',
-  'test/e2e/cached-data/level2*.test.ts',
-  'test/e2e/compression/{bodies,exchanges,safety,shared-rules,streams,wire}.test.ts',
-];
-
-/** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
-const ON_NEST_11_WHEN_LONG = [
-  'test/e2e/{dashboard,dashboard-answers,default-install,defer,defer-add-job,defer-board,defer-durable,defer-enqueue,defer-limits,defer-minified,defer-results,defer-shutdown,defer-spill,defer-store-shared,defer-two-services,defer-work,defer-worker}.test.ts',
-  'test/e2e/{event-matrix,history,kill-switch,labels,latency,leaving,log,recording,recording-kept,request-path,resources}.test.ts',
-  'test/e2e/{snapshot-endpoint,unit-and-release,upstream,upstream-findings,users}.test.ts',
-  'test/e2e/compression/!(foreign-compressor|requests|shared-callers|shared-response|shared-response-boot|shared-response-hooks).test.ts',
-];
 const LONG = process.env['PERF_LONG'] !== undefined;
-
-/** Suites of what a process was before or leaves behind, or that start processes of their own: each has a fresh one. */
-const APART = [
-  'test/e2e/{boot-noise,default-install,event-loop-off,kill-switch,opentelemetry,resources,root-context}.test.ts',
-  'test/faults/{compression-memory,event-loop-ends,event-loop-exit,event-loop-hostile,event-loop-loader,event-loop-surroundings,event-loop-told,event-loop-worker,history-killed,many-apps}.test.ts',
-  'test/unit/experiments/flat-memory.test.ts',
-];
-/** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
-const ALONE = [
-  'test/e2e/{block-truth,closing,event-loop,event-loop-cases,event-loop-record,event-loop-secrets,event-loop-shared,experiment-effect,measured-blocks,opentelemetry-spans,repeated-blocks,switchback,upstream-accuracy}.test.ts',
-  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,resilience-outages,loop-shares,real-cgroups,sinks-and-requests,soak,throttled-loop,offload/loop-spared}.test.ts',
-  'test/unit/{bench/*,event-loop/event-loop,examples/examples,history/{cost,turns}}.test.ts',
-  'test/load/{diff,ramp}.test.ts',
-];
+/** The folder of a suite says how it runs: CONTRIBUTING.md has the table. */
+const SUITES = ['unit', 'app', 'nest', 'process', 'measured'];
+const PACKAGES = ['bullmq5', 'clients', 'matrix', 'nest11', 'node-versions', 'package'];
+const MATERIAL = ['fixtures', 'mutations', 'setup', 'types'];
+for (const folder of readdirSync('test')) {
+  if ([...SUITES, ...PACKAGES, ...MATERIAL].includes(folder)) continue;
+  if (!readdirSync(`test/${folder}`, { recursive: true }).some((path) => String(path).endsWith('.test.ts'))) continue;
+  throw new Error(`No project runs test/${folder}: move its suites into test/{${SUITES.join(',')}}.`);
+}
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */
 const PATIENCE = { testTimeout: 60_000, hookTimeout: 120_000, expect: { poll: { timeout: 20_000 } } };
@@ -70,61 +47,35 @@ const fork = {
   ...PATIENCE,
 };
 
-interface Suites {
+interface Project {
   readonly name: string;
   readonly folders: readonly string[];
-  readonly exclude?: readonly string[];
   readonly alias?: { find: RegExp; replacement: string }[];
-  readonly env?: Record<string, string>;
+  /** Every suite has a fresh process. */
+  readonly isolate?: boolean;
+  readonly [vitestOption: string]: unknown;
 }
 
-/** Three projects: many suites in one process, a process for each suite, and then one suite after the other. */
-function projectsOf({ name, folders, exclude = [], alias = [], env = {} }: Suites) {
-  const within = (globs: readonly string[]): string[] =>
-    globs.filter((glob) => folders.some((folder) => glob.startsWith(`${folder}/`)));
-  const common = { ...fork, env };
-  const all = folders.map((folder) => `${folder}/**/*.test.ts`);
-  const beside = {
-    ...common,
-    name,
-    include: all,
-    exclude: [...exclude, ...APART, ...ALONE],
-    isolate: false,
-    setupFiles: folders === SERVERS ? ['test/setup/closed-applications.ts'] : [],
-  };
-  const apart = { ...common, name: `${name}-apart`, include: within(APART), exclude: [...exclude] };
-  const alone = {
-    ...common,
-    name: `${name}-alone`,
-    include: within(ALONE),
-    exclude: [...exclude],
-    fileParallelism: false,
-    isolate: false,
-    // After all others.
-    sequence: { groupOrder: 1 },
-  };
-  return [beside, apart, alone].map((test) => ({ oxc, resolve: { alias }, test }));
+function defineProject({ name, folders, alias = [], isolate = false, ...options }: Project) {
+  const include = folders.map((folder) => `test/${folder}/**/*.test.ts`);
+  return { oxc, resolve: { alias }, test: { ...fork, name, include, isolate, ...options } };
 }
+
+const onNest11 = { alias: aliasTo('test/nest11', OF_NEST), env: { NEST_MAJOR: '11' } };
+const setupFiles = ['test/setup/closed-applications.ts'];
 
 /** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */
 const BULLMQ5 = 'test/bullmq5';
 const OF_BULLMQ5 = [...OF_NEST.filter((name) => !/websockets|platform-ws/.test(name)), 'ioredis'];
 const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url))
   ? [
-      {
-        oxc,
-        resolve: { alias: aliasTo(BULLMQ5, OF_BULLMQ5) },
-        test: {
-          ...fork,
-          name: 'bullmq5',
-          include: [
-            'test/e2e/defer-{add-job,durable,two-services}.test.ts',
-            'test/contract/durable-store.test.ts',
-            'test/faults/defer-redis-worker.test.ts',
-          ],
-          env: { NEST_MAJOR: '11', BULLMQ_MAJOR: '5' },
-        },
-      },
+      defineProject({
+        name: 'bullmq5',
+        folders: ['app/bullmq'],
+        alias: aliasTo(BULLMQ5, OF_BULLMQ5),
+        isolate: true,
+        env: { NEST_MAJOR: '11', BULLMQ_MAJOR: '5' },
+      }),
     ]
   : [];
 
@@ -144,17 +95,17 @@ export default defineConfig({
       thresholds: { lines: 95 },
     },
     projects: [
-      ...projectsOf({
-        name: 'unit',
-        folders: ['test/unit', 'test/contract', 'test/faults', 'test/load'],
-      }),
-      ...projectsOf({ name: 'nest12', folders: SERVERS }),
-      ...projectsOf({
-        name: 'nest11',
-        folders: SERVERS,
-        exclude: LONG ? ALIKE_ON_ALL_NESTS : [...ALIKE_ON_ALL_NESTS, ...ON_NEST_11_WHEN_LONG],
-        alias: aliasTo('test/nest11', OF_NEST),
-        env: { NEST_MAJOR: '11' },
+      defineProject({ name: 'unit', folders: ['unit'] }),
+      defineProject({ name: 'nest12', folders: ['app', 'nest'], setupFiles }),
+      defineProject({ name: 'nest11', folders: LONG ? ['app', 'nest'] : ['nest'], setupFiles, ...onNest11 }),
+      defineProject({ name: 'process', folders: ['process'], isolate: true }),
+      ...(LONG ? [defineProject({ name: 'nest11-process', folders: ['process'], isolate: true, ...onNest11 })] : []),
+      // One suite after the other, after all others.
+      defineProject({
+        name: 'measured',
+        folders: ['measured'],
+        fileParallelism: false,
+        sequence: { groupOrder: 1 },
       }),
       ...bullmq5,
     ],

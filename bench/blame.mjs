@@ -4,7 +4,7 @@
 //
 // Ten kinds of block (loop, sort, regex, JSON.stringify, synchronous file, process, zlib and crypto calls, Atomics.wait)
 // fired one after the other among twelve innocent loops of requests, over both adapters and both ways of telling requests
-// apart. It is the long form of test/faults/event-loop-attribution.test.ts, which fails on the first innocent request that
+// apart. It is the long form of test/measured/event-loop-attribution.test.ts, which fails on the first innocent request that
 // is named, and below 95 % reported, 90 % named, 90 % located.
 //
 // What would make the numbers lie:
@@ -23,7 +23,7 @@ installLocked('test/node-versions');
 
 const folder = mkdtempSync(join(tmpdir(), 'perf-blame-'));
 const file = join(folder, 'tally');
-const test = ['test/faults/event-loop-attribution.test.ts', '-t', 'name the right request'];
+const test = ['test/measured/event-loop-attribution.test.ts', '-t', 'name the right request'];
 const env = { ...process.env, PERF_LONG: '1', PERF_BLAME_FILE: file };
 const { status } = spawnSync('node_modules/.bin/vitest', ['run', ...test], {
   stdio: ['ignore', 'ignore', 'inherit'],

@@ -10,16 +10,16 @@ import { spawnSync } from 'node:child_process';
 
 /** Entries (a file, or a folder with its slash) that go with `src/<name>`; a feature without tests of others is only compiled without. */
 const FEATURES = {
-  compression: { entries: [], tests: ['test/e2e/experiments.test.ts'] },
-  experiments: { entries: ['statsig/gates', 'openfeature/gates'], tests: ['test/e2e/compression/requests.test.ts'] },
+  compression: { entries: [], tests: ['test/app/experiments.test.ts'] },
+  experiments: { entries: ['statsig/gates', 'openfeature/gates'], tests: ['test/app/compression/requests.test.ts'] },
   dashboard: { entries: [], tests: [] },
   users: { entries: [], tests: [] },
   upstream: { entries: [], tests: [] },
   history: { entries: ['redis/history/'], tests: [] },
 };
 /** Of features that are never deleted here, over Fastify and Express. */
-const OF_OTHERS = ['defer-results', 'fastify-labels', 'resources', 'snapshot-endpoint'].map(
-  (name) => `test/e2e/${name}.test.ts`,
+const OF_OTHERS = ['app/defer-results', 'nest/fastify-labels', 'process/resources', 'app/snapshot-endpoint'].map(
+  (name) => `test/${name}.test.ts`,
 );
 const VITEST_CONFIG = `export default {
   oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } },

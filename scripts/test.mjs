@@ -1,11 +1,11 @@
 // `npm test`: installs what is locked, gets a real Redis, builds, then each suite that can share the machine, in its bounded form;
-// `--alone`: those that measure it. `--long`: both whole, the mutations and the packed tarball's tests. Other flags are vitest's.
+// `--measured`: test/measured alone. `--long`: both whole, the mutations and the packed tarball's tests. Other flags are vitest's.
 import { installAllLocked, run } from './install.mjs';
 import { ensureRedis } from './redis.mjs';
 
 const given = process.argv.slice(2);
-const [long, alone] = [given.includes('--long'), given.includes('--alone')];
-const rest = given.filter((flag) => flag !== '--long' && flag !== '--alone');
+const [long, measured] = [given.includes('--long'), given.includes('--measured')];
+const rest = given.filter((flag) => flag !== '--long' && flag !== '--measured');
 try {
   ensureRedis();
   const longOnly = long ? ['test/node-versions', 'test/bullmq5'] : [];
@@ -17,8 +17,8 @@ try {
 
 const env = { ...process.env, ...(long && { PERF_LONG: '1' }) };
 run('node', ['scripts/build.mjs']);
-const bounded = !long && rest.length === 0 ? ['--project', '!*-alone'] : [];
-run('node_modules/.bin/vitest', ['run', ...(alone ? ['--project', '*-alone'] : bounded), ...rest], { env });
+const bounded = !long && rest.length === 0 ? ['--project', '!measured'] : [];
+run('node_modules/.bin/vitest', ['run', ...(measured ? ['--project', 'measured'] : bounded), ...rest], { env });
 if (long && rest.length === 0) {
   run('node', ['scripts/mutations.mjs']);
   onOtherRuntimes();
@@ -27,8 +27,8 @@ if (long && rest.length === 0) {
 
 /** What is the runtime's: the context store and its resources; codings, their timing and back-pressure, with one pool thread as well. */
 function onOtherRuntimes() {
-  const compression = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/e2e/compression'];
-  const applications = ['--project', 'nest12', '--project', 'nest12-apart'];
+  const compression = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/app/compression'];
+  const applications = ['--project', 'nest12', '--project', 'process'];
   const newer = (major) => `test/node-versions/node_modules/node${major}/bin/node`;
   for (const { node, pool, suites } of [
     { node: newer(26), pool: 4, suites: applications },

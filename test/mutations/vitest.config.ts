@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     execArgv: ['--expose-gc'],
-    include: ['test/{unit,faults,e2e}/**/*.test.ts'],
+    include: ['test/{unit,app,nest,process}/**/*.test.ts'],
     globalSetup: ['test/setup/page.ts', 'test/setup/compiled.ts'],
   },
 });

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DurableWorker } from '../../../../src/defer/durable/durable-worker.js';
-import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
+import { MemoryPlace, MemoryStore } from '../../contract/memory-store.js';
 import { temporaryFolder } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
 import { entryOf } from '../durable-entry.js';

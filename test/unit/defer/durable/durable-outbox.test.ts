@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
+import { MemoryPlace, MemoryStore } from '../../contract/memory-store.js';
 import { diskError, handlePrototype, temporaryFolder } from '../../../fixtures/disk.js';
 import { spilledIn, workFiles } from '../../../fixtures/spilled.js';
 import { until } from '../../../fixtures/until.js';

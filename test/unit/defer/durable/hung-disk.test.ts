@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { DeferOptions } from '../../../../src/index.js';
-import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
+import { MemoryPlace, MemoryStore } from '../../contract/memory-store.js';
 import { handlePrototype, temporaryFolder } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
 import { entryOf, NO_WORKER } from '../durable-entry.js';

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { bullmqStore } from '../../../../src/entries/bullmq.js';
-import { jobNamed } from '../../../contract/durable-store.contract.js';
+import { jobNamed } from '../../contract/durable-store.contract.js';
 import { NO_WORKER } from '../../defer/durable-entry.js';
 
 const NOPERM = new Error("NOPERM this user has no permissions to run the 'info' command");

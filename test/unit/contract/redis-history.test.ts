@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import { Cluster, Redis } from 'ioredis';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { inOneTurn } from '../../../src/core/turns.js';
+import { redisHistory } from '../../../src/entries/redis.js';
+import type { HistoryStore, OpenHistoryStore } from '../../../src/history/history-store.js';
+import type { HistoryRow } from '../../../src/history/rows/row.js';
+import { HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
+import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
+import { RouteWindow } from '../../../src/history/rows/window.js';
+import { windowOf } from '../../fixtures/history.js';
+import { ownRedis } from '../../fixtures/redis.js';
+
+const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS;
+const range = { from: hour, to: hour + HOUR_MS };
+const connection = { host: new URL(inject('redisUrl')).hostname, port: Number(new URL(inject('redisUrl')).port) };
+
+/** A pod's connection to a store. */
+async function opened(store: HistoryStore): Promise<OpenHistoryStore> {
+  const signal = new AbortController().signal;
+  const open = await store.open({ keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 2 ** 26, signal });
+  onTestFinished(() => open.close());
+  return open;
+}
+
+function admin(): Redis {
+  const client = new Redis(inject('redisUrl'));
+  onTestFinished(() => client.disconnect());
+  return client;
+}
+
+let parts = 0;
+/** What a pod has counted in a minute. */
+function partOf(requests: number, given: Partial<HistoryRow> & { route?: string; ms?: number } = {}): HistoryRow {
+  const { route = 'GET /users/:id', ms = 10, ...row } = given;
+  const site = windowOf(requests, route, ms);
+  site.routeOf(route).called('redis cache:6379', 2 * requests, 3.25 * requests);
+  site.routeOf(route).over.set(1_000, ms > 1_000 ? requests : 0);
+  const data = inOneTurn(encodeWindow(site));
+  return { tier: '1m', at: hour, pod: 'a', instance: 'a/1', release: '1.0.0', part: (parts += 1), data, ...row };
+}
+
+async function rowsIn(store: OpenHistoryStore, tier: Tier = '1h') {
+  const rows: (Omit<HistoryRow, 'data'> & { window: EncodedWindow })[] = [];
+  for await (const { data, ...row } of store.read(tier, range)) rows.push({ ...row, window: new EncodedWindow(data) });
+  return rows;
+}
+
+async function wholeOf(store: OpenHistoryStore, route: string | null = null, tier: Tier = '1h'): Promise<RouteWindow> {
+  const sum = new RouteWindow();
+  for (const { window } of await rowsIn(store, tier)) sum.merge(window.window(route) ?? new RouteWindow());
+  return sum;
+}
+
+const byRelease = async (store: OpenHistoryStore): Promise<Record<string, number>> =>
+  Object.fromEntries((await rowsIn(store)).map(({ release, window }) => [release, window.window(null)!.count]));
+
+describe('redisHistory', () => {
+  const made = () => redisHistory({ connection, prefix: `perf:history-test:${randomUUID()}` });
+
+  it('adds what pods have counted, to the request, in every tier', async () => {
+    const store = made();
+    const [a, b] = [await opened(store), await opened(store)];
+    await a.write([partOf(3), partOf(4, { at: hour + 60_000 })], []);
+    await b.write([partOf(5, { ms: 2_000 }), partOf(1, { route: 'GET /cart' })], []);
+    for (const pod of [a, b]) {
+      for (const tier of ['1m', '5m', '1h'] as const) expect((await wholeOf(pod, null, tier)).completed).toBe(13);
+      const users = await wholeOf(pod, 'GET /users/:id');
+      expect([users.completed, users.sumMs, users.over.get(1_000)]).toEqual([12, 10_070, 5]);
+      expect(users.targets.get('redis cache:6379')).toEqual({ calls: 24, wallMs: 39 });
+      expect([users.histogram.count, users.histogram.minMs, users.histogram.maxMs]).toEqual([12, 10, 2_000]);
+      expect(users.histogram.quantileMs(0.95) / 2_000).toBeCloseTo(1, 1);
+      expect((await wholeOf(pod, 'GET /cart')).completed).toBe(1);
+    }
+    const [row] = await rowsIn(a);
+    expect([row!.at, row!.release, row!.window.process.observedMs]).toEqual([hour, '1.0.0', 240_000]);
+  });
+
+  it('counts a part once that comes again after a lost answer, also beside newer ones', async () => {
+    const store = made();
+    const pod = await opened(store);
+    const [first, second] = [partOf(3), partOf(4)];
+    await pod.write([first], []);
+    await pod.write([first, second], []);
+    await pod.write([first, second], []);
+    expect((await wholeOf(pod)).completed).toBe(7);
+  });
+
+  it('packs a bucket that has ended, loses none that comes later, and packs it again', async () => {
+    const prefix = `perf:history-test:${randomUUID()}`;
+    const store = redisHistory({ connection, prefix });
+    const pod = await opened(store);
+    const at = Math.floor((Date.now() - 10 * 60_000) / 300_000) * 300_000;
+    const inWindow = { from: at, to: at + 300_000 };
+    const count = async (): Promise<number> => {
+      let sum = 0;
+      for await (const { data } of pod.read('5m', inWindow)) sum += new EncodedWindow(data).window(null)!.completed;
+      return sum;
+    };
+    await pod.write([partOf(30, { at }), partOf(5, { at, route: 'GET /cart', ms: 70 })], []);
+    const key = `${prefix}:{5m:${at}}`;
+    const before = await admin().hlen(key);
+    await pod.fleet!.tidy(Date.now());
+    const packed = await admin().hlen(key);
+    expect([await count(), packed < before / 3]).toEqual([35, true]);
+    await pod.write([partOf(7, { at, ms: 900 })], []);
+    expect(await count()).toBe(42);
+    const later = await opened(store);
+    await later.fleet!.tidy(Date.now());
+    expect([await count(), await admin().hlen(key)]).toEqual([42, packed]);
+  });
+
+  it('tells the releases apart of the day on which one came, and none where there is but one', async () => {
+    const store = made();
+    const [old, fresh] = [await opened(store), await opened(store)];
+    await old.write([partOf(3, { release: '1.0.0' })], []);
+    await fresh.write([partOf(4, { release: '2.0.0' })], []);
+    await old.write([partOf(5, { release: '1.0.0' })], []);
+    expect(await byRelease(old)).toEqual({ '1.0.0': 8, '2.0.0': 4 });
+    await fresh.fleet!.tidy(Date.now());
+    expect(await byRelease(fresh)).toEqual({ '1.0.0': 8, '2.0.0': 4 });
+  });
+
+  it('does not grow with pods and restarts, but for who wrote last', async () => {
+    const prefix = `perf:history-test:${randomUUID()}`;
+    const store = redisHistory({ connection, prefix });
+    const sizes: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      const pod = await opened(store);
+      await pod.write([partOf(10)], []);
+      await pod.close();
+      sizes.push(await admin().hlen(`${prefix}:{1h:${hour}}`));
+    }
+    expect(new Set(sizes).size).toBe(1);
+    expect(await admin().hlen(`${prefix}:{1h:${hour}}:parts`)).toBe(12);
+    expect(await admin().pttl(`${prefix}:{1h:${hour}}:parts`)).toBeLessThanOrEqual(2 * HOUR_MS);
+    expect(await admin().pttl(`${prefix}:{1h:${hour}}`)).toBeGreaterThan(34 * 24 * HOUR_MS);
+  });
+
+  it('leaves out what nobody of ours has written', async () => {
+    const prefix = `perf:history-test:${randomUUID()}`;
+    const pod = await opened(redisHistory({ connection, prefix }));
+    await pod.write([partOf(3)], []);
+    const key = `${prefix}:{1h:${hour}}`;
+    const id = (await admin().hkeys(key)).find((field) => /^:[^:]+:a$/.test(field))!.split(':')[1]!;
+    await admin().hset(key, {
+      [`:${id}:Hzzzz`]: '5',
+      [`:${id}:b`]: '-7',
+      ':nobody:a': '1000',
+      [`:${id}:>x`]: '9',
+      'x::+': 'no row',
+      junk: '1',
+      '::o': 'NaN',
+      ':::': '1',
+    });
+    const whole = await wholeOf(pod);
+    expect([whole.completed, whole.aborted, whole.histogram.count]).toEqual([3, 0, 3]);
+  });
+
+  it('hands the lead on, and keeps verdicts of the leader alone', async () => {
+    const store = made();
+    const [a, b] = [(await opened(store)).fleet!, await opened(store)];
+    expect([await a.lead(), await b.fleet!.lead(), await a.lead()]).toEqual([true, false, true]);
+    const told = { judgedUntil: hour, verdicts: [] };
+    expect([await b.fleet!.keepVerdicts(told), await a.keepVerdicts(told)]).toEqual([false, true]);
+    expect(await b.fleet!.verdicts()).toEqual(told);
+    const third = await opened(store);
+    expect(await third.fleet!.lead()).toBe(false);
+  });
+
+  it('keeps its counts in a cluster, a slot for each bucket', async () => {
+    const node = await ownRedis({ cluster: true });
+    const open = new Redis(node.port, '127.0.0.1');
+    onTestFinished(() => open.disconnect());
+    await open.config('SET', 'requirepass', 'secret');
+    const client = new Redis(node.port, '127.0.0.1', { password: 'secret' });
+    onTestFinished(() => client.disconnect());
+    await client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+    await expect.poll(() => client.call('CLUSTER', 'INFO')).toContain('cluster_state:ok');
+    const cluster = new Cluster([{ host: '127.0.0.1', port: node.port }], {
+      lazyConnect: true,
+      redisOptions: { password: 'secret' },
+    });
+    onTestFinished(() => cluster.disconnect());
+    const pod = await opened(redisHistory({ connection: cluster, prefix: 'shop' }));
+    await pod.write([partOf(3), partOf(4)], []);
+    await pod.fleet!.lead();
+    await pod.fleet!.tidy(Date.now());
+    expect((await wholeOf(pod)).completed).toBe(7);
+    const slots = await Promise.all(
+      ['shop:{1h:1}', 'shop:{1h:1}:parts', 'shop:{5m:1}'].map((key) => client.call('CLUSTER', 'KEYSLOT', key)),
+    );
+    expect([slots[0] === slots[1], slots[0] === slots[2]]).toEqual([true, false]);
+  });
+});

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { writeEntry } from '../../../src/defer/spill/line.js';
+import { handlePrototype, temporaryFolder } from '../../fixtures/disk.js';
+import { queueName, queueNamed } from '../../fixtures/redis.js';
+import { until } from '../../fixtures/until.js';
+import { engineWith, OUTSIDE } from '../defer/engine.fixture.js';
+import { entryOf, NO_WORKER } from '../defer/durable-entry.js';
+import { expectBalanced } from '../defer/balanced.js';
+import type { DurableEntry } from '../../../src/defer/durable/durable-entry.js';
+import { MemoryPlace, MemoryStore } from './memory-store.js';
+
+it('what BullMQ refuses for good of the own queue is told and counted; the rest of its bulk is stored', async () => {
+  const queue = queueNamed(queueName());
+  const { engine, reports } = engineWith();
+  onTestFinished(() => engine.drain(100));
+  const add = (name: string, data: unknown, opts?: object): void =>
+    engine.armJob(queue, name, data, opts, OUTSIDE)!.commit(null);
+  for (let i = 0; i < 7; i++) add('small', { i });
+  add('large', 'x'.repeat(100), { jobId: 'large-1', sizeLimit: 10 });
+  // It is one job's fault only where others get through.
+  const others = setInterval(() => add('later', {}), 50);
+  onTestFinished(() => clearInterval(others));
+  await until('it to be refused', () => engine.stats().failed > 0);
+  clearInterval(others);
+  await engine.idle();
+  expectBalanced(engine.stats());
+  expect(engine.stats()).toMatchObject({ failed: 1, dropped: 0 });
+  expect(reports).toContainEqual(
+    expect.stringMatching(/"test-[^"]+\/large" failed: The size of job large exceeds the limit 10 bytes/),
+  );
+  expect((await queue.getJobs(['waiting'])).filter(({ name }) => name === 'small')).toHaveLength(7);
+  expect(await engine.rejected()).toEqual([]);
+});
+
+it('durable work that its store refuses is among the rejects on disk, over a restart, until it is sent again', async () => {
+  const folder = temporaryFolder();
+  const place = new MemoryPlace();
+  const start = async () => {
+    const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
+    await engine.durable!.start(NO_WORKER);
+    return engine;
+  };
+  place.refused.add('bad');
+  const first = await start();
+  const arm = async (id: string): Promise<void> => {
+    const armed = first.durable!.arm(entryOf(id), null);
+    armed?.commit(200);
+    await armed?.written;
+  };
+  const others = setInterval(() => void arm(randomUUID()), 50);
+  onTestFinished(() => clearInterval(others));
+  await arm('bad');
+  await until('it to be refused', async () => (await first.rejected()).length > 0);
+  clearInterval(others);
+  await first.idle();
+  await first.drain(1_000);
+
+  place.refused.clear();
+  const second = await start();
+  onTestFinished(() => second.drain(100));
+
+  expect(await second.rejected()).toMatchObject([
+    { id: 'bad', name: 'receipt', data: { id: 'bad' }, error: 'bad is refused' },
+  ]);
+  expect(await second.resend()).toBe(1);
+  await second.idle();
+  expect(place.known.has('bad')).toBe(true);
+  expect(await second.rejected()).toEqual([]);
+});
+
+it('what is refused again while others are still being sent again stays among the rejects', async () => {
+  const folder = temporaryFolder();
+  const ids = ['bad', ...Array.from({ length: 80 }, (_, i) => `good-${i}`)];
+  const lines = ids.map((id) => writeEntry({ ...entryOf(id), error: 'refused', rejectedAt: 1 } as DurableEntry));
+  const gone = join(folder, '0af76519-16cd-43dd-8448-eb211c80319c');
+  mkdirSync(gone, { mode: 0o700 });
+  writeFileSync(join(gone, 'dead-000001.ndjson'), lines.join(''));
+  const place = new MemoryPlace();
+  place.refused.add('bad');
+  const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
+  await engine.durable!.start(NO_WORKER);
+  onTestFinished(() => engine.drain(100));
+  // A disk on which a write takes its time.
+  const sync = vi.spyOn(await handlePrototype(), 'datasync');
+  sync.mockImplementation(() => new Promise((resolve) => setTimeout(resolve, 25)));
+  onTestFinished(() => sync.mockRestore());
+  await until('them to be found', async () => (await engine.rejected()).length === ids.length);
+  // Two at once send each of them once.
+  const resent = await Promise.all([engine.resend(), engine.resend()]);
+  expect(resent[0] + resent[1]).toBe(ids.length);
+  // One write for all, and one for each of the chunks that the second has left.
+  expect(sync.mock.calls.length).toBeLessThan(5);
+  const others = setInterval(() => void engine.durable!.enqueue(entryOf(randomUUID())), 50);
+  onTestFinished(() => clearInterval(others));
+  await until('it to be refused', () => engine.stats().failed === 1);
+  clearInterval(others);
+  await engine.idle();
+  expect((await engine.rejected()).map(({ id }) => id)).toEqual(['bad']);
+});

@@ -1,0 +1,113 @@
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { BlockersProcess, markedLines, type BlockersOptions } from '../../fixtures/blockers-process.js';
+import { nodeBinaries } from '../../fixtures/node-versions.js';
+import { until } from '../../fixtures/until.js';
+
+interface Live {
+  beatAgeMs: number;
+  blocked: { ms: number; route: string | null; method: string | null; location: string | null } | null;
+}
+
+/** A port that nobody has. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Longer than any machine needs for what is looked at meanwhile; the process is killed after it. */
+const STUCK_MS = 60_000;
+
+describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
+  let server: BlockersProcess;
+  let port: number;
+  const start = async (eventLoop: object = {}, options: BlockersOptions = {}): Promise<void> => {
+    port = await freePort();
+    server = await BlockersProcess.start({ execPath, perf: { eventLoop: { port, ...eventLoop } }, ...options });
+    await until('the witness listens', () => live().then(Boolean, () => false));
+  };
+  const get = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${port}${path}`);
+  const live = async (): Promise<Live & { status: number }> => {
+    const response = await get('/live');
+    return { status: response.status, ...((await response.json()) as Live) };
+  };
+  const stuck = (path: string): void =>
+    void fetch(`http://127.0.0.1:${server.port}${path}?ms=${STUCK_MS}`).catch(() => {});
+  const liveWhen = async (holds: (live: Live) => boolean): Promise<Live & { status: number }> => {
+    let seen!: Live & { status: number };
+    await until('the witness says so', async () => holds((seen = await live())));
+    return seen;
+  };
+  afterEach(() => server.kill());
+
+  it('says that a loop which turns is not blocked', async () => {
+    await start();
+    const { status, blocked } = await liveWhen((seen) => seen.blocked === null);
+    expect({ status, blocked }).toEqual({ status: 200, blocked: null });
+    expect((await get('/')).status).toBe(404);
+  });
+
+  it.each(['loop', 'regex', 'sort', 'wait'])(
+    'names route, method and line of a %s that is still running',
+    async (kind) => {
+      await start();
+      stuck(`/later/${kind}`);
+      const { status, blocked } = await liveWhen((seen) => seen.blocked !== null && seen.blocked.location !== null);
+      expect(status).toBe(200);
+      expect(blocked).toMatchObject({ route: 'GET /later/:kind', method: 'BlockersController.later' });
+      expect(blocked!.location).toContain(`blockers.controller.ts:${markedLines.get(kind)}`);
+      expect(blocked!.ms).toBeGreaterThanOrEqual(50);
+    },
+  );
+
+  it.each(['exec', 'pbkdf2'])('answers during a native call that lets no sample in: %s', async (kind) => {
+    await start();
+    stuck(`/later/${kind}`);
+    const { blocked } = await liveWhen((seen) => seen.blocked !== null && seen.blocked.ms > 300);
+    expect(blocked).toMatchObject({ location: null });
+  });
+
+  it('answers 503 once the loop has not turned for `wedgedMs`, and 200 as soon as it turns again', async () => {
+    await start({ wedgedMs: 400 });
+    const blocked = fetch(`http://127.0.0.1:${server.port}/later/loop?ms=2000`);
+    const wedged = await liveWhen((seen) => (seen as { status: number } & Live).status === 503);
+    expect(wedged.beatAgeMs).toBeGreaterThanOrEqual(400);
+    await blocked;
+    const { status } = await liveWhen((seen) => seen.blocked === null);
+    expect(status).toBe(200);
+  });
+
+  it('serves the last metrics and the age of the beat while the loop is stuck', async () => {
+    await start({}, { prometheus: true });
+    await fetch(`http://127.0.0.1:${server.port}/quick`);
+    await until('a scrape', async () => (await (await get('/metrics')).text()).includes('route="/quick"'));
+    stuck('/later/loop');
+    await liveWhen((seen) => seen.blocked !== null);
+    const response = await get('/metrics');
+    const text = await response.text();
+    expect(response.headers.get('content-type')).toContain('text/plain');
+    expect(text).toContain('route="/quick"');
+    expect(Number(/^perf_eventloop_beat_age_seconds (\S+)$/m.exec(text)?.[1])).toBeGreaterThan(0.05);
+  });
+
+  it('leaves no thread behind when the application closes', async () => {
+    await start();
+    server.tell('close');
+    expect(await server.ended(STUCK_MS)).toEqual({ code: 0, signal: null });
+  });
+
+  it('says so where its port is taken, and the application serves all the same', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    port = (taken.address() as AddressInfo).port;
+    server = await BlockersProcess.start({ execPath, perf: { eventLoop: { port } } });
+    await until('the warning', () => server.output.includes('is not served'));
+    expect(server.output).toContain('EADDRINUSE');
+    expect((await fetch(`http://127.0.0.1:${server.port}/quick`)).status).toBe(200);
+    taken.close();
+  });
+});

@@ -1,0 +1,23 @@
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, inject, it } from 'vitest';
+import { adapters } from '../../fixtures/app.js';
+
+async function run(adapter: string, promises: string): Promise<unknown> {
+  const at = (file: string): string => resolve(inject('compiledFixtures'), file);
+  const parameters = ['--import', at('foreign-promise.js'), at('promises.process.js'), adapter];
+  const env = { ...process.env, PROMISES: promises };
+  const { stdout } = await promisify(execFile)(process.execPath, parameters, { env });
+  return JSON.parse(stdout.trim().split('\n').at(-1)!);
+}
+
+describe.each(adapters)('an application on %s that has replaced the global Promise', (adapter) => {
+  it.each(['bluebird', 'zone.js'])('by that of %s works as without', async (promises) => {
+    const [expected, actual] = await Promise.all([run(adapter, 'none'), run(adapter, promises)]);
+    expect(expected).toMatchObject({
+      ran: expect.arrayContaining(['receipt 7', 'scoped 7', 'scoped 8', 'function 7', 'of the last one']),
+    });
+    expect(actual).toEqual(expected);
+  });
+});

@@ -1,0 +1,166 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Controller, Get, Inject } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Offloader, type OffloadOptions } from '../../../../src/entries/offload.js';
+import { closeOffloadApps, compiled, offloadApp, PROGRAM } from '../../../fixtures/offload/app.js';
+import { until } from '../../../fixtures/until.js';
+import { m, Measured, Missing } from '../../../fixtures/offload/modules.js';
+import { Reports } from '../../../fixtures/offload/reports.js';
+
+let folder: string | null = null;
+afterEach(closeOffloadApps);
+afterEach(() => {
+  if (folder !== null) rmSync(folder, { recursive: true });
+  folder = null;
+  delete process.env['OFFLOAD_FAILED_ONCE'];
+});
+
+@Controller()
+class WhereController {
+  constructor(@Inject(Reports) private readonly reports: Reports) {}
+
+  @Get()
+  where() {
+    return this.reports.whereabouts();
+  }
+}
+
+const NOT_THE_SERVER =
+  '`module` of offload() is a file of its own with what the workers need, not the file that starts the application.';
+
+describe('a file that no worker can load stops the boot', { timeout: 180_000 }, () => {
+  it.each<[string, string, string]>([
+    ['ends its process', 'exiting.module', 'worker exited with code: 7'],
+    ['throws', 'throwing.module', 'the configuration is missing'],
+    [
+      'is the one that starts the application',
+      'main',
+      `must export one module class, or one as its default export; it has none. ${NOT_THE_SERVER}`,
+    ],
+  ])('when it %s', async (_what, file, why) => {
+    for (const warm of [0, 1]) {
+      const booting = offloadApp({ offload: { module: compiled(file), threads: 1, warm } });
+      await expect(booting).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD', message: expect.stringContaining(why) });
+    }
+  });
+});
+
+describe('a worker that cannot start', { timeout: 180_000 }, () => {
+  it.each<[string, Partial<OffloadOptions>, string]>([
+    ['its application listens', { module: compiled('listening.module') }, 'A worker of offload() must not listen'],
+    ['its application does not boot', { module: compiled('unbootable.module') }, 'the database is away'],
+    ['its heap is too small', { heapLimitMb: 1 }, 'memory limit'],
+  ])('refuses calls with 503, and never runs them here: %s', async (_what, offload, why) => {
+    const metadata = { controllers: [WhereController] };
+    const { url, reports, offloader, lines } = await offloadApp({ metadata, offload: { ...offload, threads: 1 } });
+    const outcomes = await Promise.allSettled([reports.whereabouts(), reports.whereabouts(), reports.whereabouts()]);
+    for (const outcome of outcomes) {
+      const reason: unknown = expect.objectContaining({ code: 'PERF_ERR_OFFLOAD_DOWN' });
+      expect(outcome).toMatchObject({ status: 'rejected', reason });
+    }
+    const answer = await fetch(url);
+    expect([answer.status, await answer.json()]).toEqual([503, { statusCode: 503, message: 'Service Unavailable' }]);
+    await expect(reports.invert(Uint8Array.of(1))).rejects.toThrow(why);
+    expect(offloader.stats()).toMatchObject({ running: 0, pending: 0, done: 0, inline: 0, timedOut: 0 });
+    expect(lines.filter((line) => line.includes('a worker of offload() could not start')).length).toBeLessThan(3);
+  });
+
+  it('is tried again after a while, and then works', async () => {
+    folder = mkdtempSync(join(tmpdir(), 'offload-'));
+    process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
+    const { reports, offloader } = await offloadApp({
+      offload: { module: compiled('failing-once.module'), threads: 1 },
+    });
+    await expect(reports.whereabouts()).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD_DOWN' });
+    await until('the next one starts', () =>
+      reports.whereabouts().then(
+        ({ isMainThread }) => !isMainThread,
+        () => false,
+      ),
+    );
+    expect(offloader.stats()).toMatchObject({ done: 1, inline: 0 });
+  });
+
+  it('does not stop a boot that wants warm ones', async () => {
+    const { reports, offloader } = await offloadApp({
+      offload: { module: compiled('unbootable.module'), threads: 1, warm: 1 },
+    });
+    expect(offloader.stats()).toMatchObject({ done: 0, failed: 0, refused: 0 });
+    await expect(reports.whereabouts()).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD_DOWN' });
+  });
+
+  it('are no more than there may be, whatever `warm` asks for', async () => {
+    const { offloader } = await offloadApp({ offload: { threads: 1, warm: 2, maxPending: 0 } });
+    expect(offloader.stats()).toMatchObject({ threads: 1, refused: 0 });
+  });
+});
+
+it('the program of a worker is no ES module: Node 20 and 22 abort where a thread is ended that requires one', () => {
+  const required = `require(${JSON.stringify(fileURLToPath(PROGRAM))})`;
+  const ran = spawnSync(process.execPath, ['--no-experimental-require-module', '-e', required], { encoding: 'utf8' });
+  expect([ran.status, ran.stderr]).toEqual([0, '']);
+});
+
+it('a worker that takes longer to start than its first call may take is there for the next ones', async () => {
+  const { reports, offloader } = await offloadApp({ offload: { module: compiled('slow.module'), threads: 1 } });
+  const first = reports.short();
+  await expect(first).rejects.toThrow(
+    '"Reports.short" has not ended within `timeoutMs` (150): it was waiting for a worker',
+  );
+  await until('a call is answered', () =>
+    reports.short().then(
+      () => true,
+      () => false,
+    ),
+  );
+  expect(offloader.stats()).toMatchObject({ threads: 1, done: 1, inline: 0 });
+});
+
+it('what is called while the application is still made runs on the main thread', async () => {
+  const useFactory = (offloader: Offloader) =>
+    Promise.all([1, 2].map((n) => offloader.run<{ squared: number }>(compiled('job'), { n })));
+  const metadata = { providers: [{ provide: 'early', inject: [Offloader], useFactory }] };
+  const { app, offloader, reports, lines } = await offloadApp({ metadata });
+  expect(app.get('early')).toEqual([
+    { isMainThread: true, squared: 1 },
+    { isMainThread: true, squared: 4 },
+  ]);
+  expect(lines.filter((line) => line.includes('worker of offload()'))).toEqual([]);
+  expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
+  expect(offloader.stats()).toMatchObject({ done: 3, inline: 2 });
+});
+
+describe('a method that no worker has', () => {
+  const metadata = { providers: [Missing] };
+
+  it('stops the boot of an application with a `warm` worker, and fails its calls in another', async () => {
+    await expect(offloadApp({ metadata, offload: { threads: 1, warm: true } })).rejects.toThrow(
+      /^PERF_ERR_DECORATOR: `@Offload\(\)` on "Missing\.compute": no worker has it\. Add Missing to the providers of file:.*offload\.module\.js\.$/,
+    );
+    const { app } = await offloadApp({ metadata, offload: { threads: 1 } });
+    await expect(app.get(Missing).compute()).rejects.toThrow(
+      'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to the providers of "OffloadModule", or keep class names',
+    );
+  });
+});
+
+it('a class that a minifier has named stops the boot: in the bundle of the module another one may have its name', async () => {
+  await expect(offloadApp({ metadata: { providers: [m] } })).rejects.toThrow(
+    'PERF_ERR_DECORATOR: `@Offload()` on "m.isHere": a minifier has named its class, and a worker could not find it. Keep class names',
+  );
+});
+
+describe("a worker's own PerfModule", () => {
+  it('measures nothing and starts no sink; its services can be injected', async () => {
+    const { app } = await offloadApp({
+      metadata: { providers: [Measured] },
+      offload: { module: compiled('measured.module'), threads: 1 },
+    });
+    const seen = await app.get(Measured).look();
+    expect(seen).toEqual({ started: 0, eventLoop: null, resources: null, routes: [], samples: true });
+  });
+});
