@@ -25,4 +25,5 @@ export const folderPath: Option<string> = text('the path of a folder');
 export const keyPrefix: Option<string | null> = optional(text('a text that is not empty'));
 
 export const headerName: Option<string> = text('the name of a header');
+export const parameterName: Option<string> = text('the name of a query parameter');
 export const secretName: Option<string> = text('a name');

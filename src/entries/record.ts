@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import type { PerfExtension } from '../request/extension.js';
 import { recordingExtension } from '../recording/recording.feature.js';
-import { recordOption, type RecordOptions, type ResolvedRecordOptions } from '../recording/recording.options.js';
+import { recordOption, type RecordOptions } from '../recording/recording.options.js';
+import type { PerfExtension } from '../request/extension.js';
 
 export type { RecordOptions } from '../recording/recording.options.js';
 
@@ -11,9 +11,7 @@ export type { RecordOptions } from '../recording/recording.options.js';
  * @example PerfModule.forRoot({ extensions: [record({ directory: '/var/tmp/perf' })] })
  * @throws PERF_ERR_OPTION
  */
-export const record = (options: RecordOptions): PerfExtension => recordingExtension(readOptions(options));
-
-function readOptions(options: RecordOptions): ResolvedRecordOptions {
+export function record(options: RecordOptions): PerfExtension {
   const resolved = recordOption.read(options, 'record');
-  return { ...resolved, directory: resolve(resolved.directory) };
+  return recordingExtension({ ...resolved, directory: resolve(resolved.directory) });
 }

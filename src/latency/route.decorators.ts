@@ -1,5 +1,4 @@
 import { SetMetadata, type CustomDecorator } from '@nestjs/common';
-import {} from '../core/option.js';
 import { duration } from '../core/shared-options.js';
 import { SKIP_METADATA, SLOW_METADATA } from '../request/route-handler.js';
 

@@ -1,37 +1,29 @@
-import type { AbstractHttpAdapter } from '@nestjs/core';
 import { object } from '../core/option.js';
-import { timeout } from '../core/shared-options.js';
-import { PerfError } from '../core/perf.error.js';
 import type { PerfRequest } from '../core/perf-request.js';
-import { Recordings, type RecordedTraffic } from '../ports/recording.js';
+import { PerfError } from '../core/perf.error.js';
 import { reasonOf } from '../core/reason.js';
 import { SecretNames } from '../core/secret-names.js';
-import { DeniedNames } from '../request/safe-request.js';
-import type { RequestState } from '../request/request-state.js';
+import { timeout } from '../core/shared-options.js';
+import { Recordings, type RecordedTraffic } from '../ports/recording.js';
 import { PerfApplication } from '../request/application.js';
 import { FEATURE, type PerfExtension } from '../request/extension.js';
-import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
-import { stateOf } from '../request/tracker.js';
-import { watchReplies } from '../request/replies.js';
-import type { Answer } from './recorded-request.js';
+import { optionalPort, type Feature } from '../request/feature.js';
+import type { RequestState } from '../request/request-state.js';
+import { DeniedNames } from '../request/safe-request.js';
 import type { ResolvedRecordOptions } from './recording.options.js';
 import { TrafficFile } from './traffic-file.js';
 import { TrafficRecording } from './traffic-recording.js';
 
-const startOption = object({
-  forMs: timeout(),
-});
+const startOption = object({ forMs: timeout() });
 
 const refused = (text: string): PerfError => new PerfError('PERF_ERR_RECORDING', text);
 
-/** Recordings of one application, one at a time. Between them it costs nothing but the look whether there is one. */
+/** Recordings of one application, one at a time. Between them a request costs one comparison. */
 class TrafficRecordings extends Recordings {
-  adapter: AbstractHttpAdapter | null = null;
   private current: TrafficRecording | null = null;
   private last: Promise<RecordedTraffic> | null = null;
   private closed = false;
   private timer: NodeJS.Timeout | undefined;
-  private unwatch = (): void => {};
 
   constructor(
     private readonly options: ResolvedRecordOptions,
@@ -49,22 +41,19 @@ class TrafficRecordings extends Recordings {
         'PERF_ERR_OFF',
         'Nothing is recorded with `enabled: false` or NESTJS_PERF=off. Take it away to record.',
       );
-    if (this.closed) throw refused('The application has closed: nothing comes any more.');
+    if (this.closed) throw refused('The application has closed: no request comes any more.');
     if (this.current !== null)
       throw refused('A recording is running already. End it first: await perf.recording.stop().');
-    const secrets = new SecretNames([...(this.denied?.names ?? []), ...this.options.denyNames]);
     const file = TrafficFile.open(this.options.directory, Date.now());
-    const recording = new TrafficRecording(
-      file,
-      { ...this.options, secrets },
-      (state) => this.sessionOf(state),
-      nowMs(),
+    const recording = new TrafficRecording(file, {
+      rules: { ...this.options, secrets: new SecretNames(this.denied?.names ?? []) },
+      sessionOf: (state) => this.sessionOf(state),
+      startedMs: nowMs(),
       forMs,
-      (reason) => this.end(recording, reason),
-    );
+      full: (reason) => this.end(recording, reason),
+    });
     this.current = recording;
     this.last = null;
-    if (this.adapter !== null) this.unwatch = watchReplies(this.adapter, this.answered);
     this.timer = setTimeout(() => this.end(recording, null), forMs).unref();
     logger.log(`Recording traffic to ${file.path} for ${forMs / 1_000} s.`);
   }
@@ -81,12 +70,15 @@ class TrafficRecordings extends Recordings {
     await this.last?.catch(() => undefined);
   }
 
+  override ended(state: RequestState): void {
+    this.current?.ended(state, this.host.nowMs());
+  }
+
   /** `early`: why it ends before its time. */
   private end(recording: TrafficRecording, early: string | null): void {
     if (this.current !== recording) return;
     clearTimeout(this.timer);
     this.current = null;
-    this.unwatch();
     const finished = recording.finish(this.host.nowMs());
     this.last = finished;
     const { logger } = this.host;
@@ -97,21 +89,6 @@ class TrafficRecordings extends Recordings {
       (error: PerfError) => logger.warn(error.message),
     );
   }
-
-  override ended(state: RequestState): void {
-    this.current?.ended(state, this.host.nowMs());
-  }
-
-  /** Nest sends the answer after it, whatever happens here. */
-  private readonly answered = (response: unknown, body: unknown): void => {
-    try {
-      const state = stateOf(response);
-      if (state !== null) this.current?.answered(state, response as Answer['response'], body);
-    } catch (error) {
-      const cause = `an answer could not be looked at for the recording: ${reasonOf(error)}`;
-      this.host.report.report(cause, `${cause}. The request is not affected.`);
-    }
-  };
 
   private sessionOf(state: RequestState): string | null {
     const { sessions } = this.options;
@@ -131,21 +108,6 @@ class TrafficRecordings extends Recordings {
   }
 }
 
-/** Boot and end of an application's recordings. */
-class RecordingFeature implements Feature {
-  readonly [FEATURE] = true;
-
-  constructor(private readonly recordings: TrafficRecordings) {}
-
-  install({ adapter }: FeatureBoot): void {
-    this.recordings.adapter = adapter;
-  }
-
-  drain(): Promise<void> {
-    return this.recordings.close();
-  }
-}
-
 /** The extension. */
 export const recordingExtension = (options: ResolvedRecordOptions): PerfExtension => ({
   name: 'record',
@@ -153,13 +115,15 @@ export const recordingExtension = (options: ResolvedRecordOptions): PerfExtensio
     {
       provide: Recordings,
       inject: [PerfApplication, optionalPort(DeniedNames)],
-      useFactory: (application: PerfApplication, denied: DeniedNames | null) =>
-        new TrafficRecordings(options, application, denied),
+      useFactory: (...given: [PerfApplication, DeniedNames | null]) => new TrafficRecordings(options, ...given),
     },
     {
-      provide: RecordingFeature,
+      provide: 'perf:recording-feature',
       inject: [Recordings],
-      useFactory: (made: TrafficRecordings) => new RecordingFeature(made),
+      useFactory(recordings: TrafficRecordings) {
+        const feature: Feature = { drain: () => recordings.close() };
+        return { ...feature, [FEATURE]: true };
+      },
     },
   ],
 });

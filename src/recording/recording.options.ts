@@ -1,6 +1,6 @@
-import { list, number, object, optional, string, value, type Option, type Resolved } from '../core/option.js';
-import { bytes, folderPath } from '../core/shared-options.js';
+import { list, number, object, optional, value, type Resolved } from '../core/option.js';
 import type { PerfRequest } from '../core/perf-request.js';
+import { bytes, folderPath, headerName, parameterName } from '../core/shared-options.js';
 
 /** The options of `record()`. Nothing is recorded before `perf.recording.start()`. */
 export interface RecordOptions {
@@ -30,22 +30,22 @@ export interface RecordOptions {
   /**
    * Returns the session of a request. Requests of a session belong together, in their order; the file contains a hash of it.
    * A request without a session is kept or left out alone.
-   * @default whom `unit` tells, `request.user?.id`
+   * @default the user that `unit` returns, `request.user?.id`
    */
   sessions?(this: void, request: PerfRequest): string | number | null | undefined;
   /**
-   * Further headers that are recorded. Those with secrets are redacted whatever stands here.
+   * Further headers that are recorded. Those with secrets are redacted in any case.
    * @default []
    */
   allowHeaders?: readonly string[];
   /**
-   * Names of headers, parameters and fields that are secret beyond the built-in ones and those of `eventLoop.replay.denyNames`.
+   * Query parameters whose values are recorded whatever they are; of others only numbers, `true`, `false`, dates and times. A value
+   * that looks like a secret is redacted in any case.
    * @default []
    */
-  denyNames?: readonly string[];
+  allowQuery?: readonly string[];
 }
 
-const text = (what: string): Option<string> => string({ what, test: (given) => given.trim() !== '' });
 export const recordOption = object({
   directory: folderPath,
   requestsPerSecond: number({ default: 20, unit: 'a number of requests a second' }),
@@ -55,8 +55,8 @@ export const recordOption = object({
   sessions: optional(
     value<NonNullable<RecordOptions['sessions']>>('a function of the request', (given) => typeof given === 'function'),
   ),
-  allowHeaders: list(text('the name of a header'), { default: [], what: 'a list of header names' }),
-  denyNames: list(text('a name'), { default: [], what: 'a list of names' }),
+  allowHeaders: list(headerName, { default: [], what: 'a list of header names' }),
+  allowQuery: list(parameterName, { default: [], what: 'a list of query parameters' }),
 });
 
 export type ResolvedRecordOptions = Resolved<typeof recordOption>;

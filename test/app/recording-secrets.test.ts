@@ -125,18 +125,38 @@ describe('a secret in a path is in no recording', () => {
 });
 
 describe.each(adapters)('in a recording on %s', (adapter) => {
-  it('is no value that looks random, or whose name is of a secret, and ids of databases are', async () => {
-    const built = await listeningApp(adapterOf(adapter), options());
+  /** The recorded URL of one request. */
+  async function recordedUrl(query: string, allowQuery?: string[]): Promise<string> {
+    const perf = {
+      eventLoop: false,
+      sinks: [],
+      extensions: [record({ directory, ...(allowQuery && { allowQuery }) })],
+    };
+    const built = await listeningApp(adapterOf(adapter), { perf, metadata: { controllers: [ResetController] } });
     const { recording } = built.app.get(PerfService);
     recording.start({ forMs: 60_000 });
+    await call(`${built.url}/nowhere?${query}`);
+    await settled(built);
+    const [line] = linesOf((await recording.stop()).file);
+    expect(line!.redacted.includes('url')).toBe(line!.url.includes('[redacted]'));
+    return line!.url;
+  }
+
+  it('are numbers, truth values, dates and times of a query, and no other value', async () => {
+    const kept = 'page=2&price=-1.50&open=true&from=2026-11-29&at=2026-11-29T10:00:00.5Z&all&empty=&ids%5B%5D=7';
+    expect(await recordedUrl(kept)).toBe(`/nowhere?${kept}`);
+    expect(
+      await recordedUrl('name=Ada&mail=ada%40example.com&phone=491701234567&sort=asc&Ada+Lovelace=1&page=2&x=1;'),
+    ).toBe('/nowhere?name=[redacted]&mail=[redacted]&phone=[redacted]&sort=[redacted]&[redacted]&page=2&x=[redacted]');
+  });
+
+  it('are the values of parameters that are named, ids of databases among them, without those that look like secrets', async () => {
     const kept = 'from=507f1f77bcf86cd799439011&upload=01HV3Q7Z8XJ4K5M6N7P8Q9R0ST&name=order-2024-01-15-summary';
     const secret =
       'security_answer=Rex&senha=Rex&%E5%AF%86%E7%A0%81=Rex&q=V1StGXR8_Z5jdHi6B-myT&pay=visa4111111111111111';
-    await call(`${built.url}/nowhere?${kept}&${secret}`);
-    await settled(built);
-    const [line] = linesOf((await recording.stop()).file);
-    expect(line!.url).toBe(
-      `/nowhere?${kept}&security_answer=[redacted]&senha=[redacted]&%E5%AF%86%E7%A0%81=[redacted]&q=[redacted]&pay=[redacted]`,
+    const names = ['from', 'upload', 'name', 'security_answer', 'senha', '%E5%AF%86%E7%A0%81', 'q', 'pay'];
+    expect(await recordedUrl(`${kept}&${secret}&otp=123456`, [...names, 'otp'])).toBe(
+      `/nowhere?${kept}&security_answer=[redacted]&senha=[redacted]&%E5%AF%86%E7%A0%81=[redacted]&q=[redacted]&pay=[redacted]&otp=[redacted]`,
     );
   });
 });

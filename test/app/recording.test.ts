@@ -17,8 +17,8 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
   it('holds what a replay needs, and no secret', async () => {
     const { url, recording, get, ended } = await recordedShop(
       adapter,
-      { denyNames: ['voucher'] },
-      { eventLoop: { replay: { denyNames: ['plate'] } } },
+      { allowQuery: ['q'] },
+      { eventLoop: { replay: { denyNames: ['plate', 'voucher'] } } },
     );
     await get('/items/before?it=begins');
     recording.start(minute);
@@ -52,8 +52,6 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
       redacted: expect.arrayContaining(['headers.authorization', 'headers.cookie', 'headers.x-api-key', 'url']),
     });
     expect(item.session).toMatch(/^[0-9a-f]{16}$/);
-    expect(item.sizeBytes).toBe(JSON.stringify({ id: '7', tags: ['a', 'b'], price: 1.5 }).length);
-    expect(item.shape).toMatch(/^[0-9a-f]{16}$/);
     expect(item.durationMs).toBeGreaterThan(0);
     expect(item.time).not.toBeNull();
     expect(Math.abs(item.t - Date.now())).toBeLessThan(60_000);
@@ -173,12 +171,12 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     expect(gunzipSync(readFileSync(file)).toString().trimEnd()).not.toMatch(/[\n\u0085\u2028\u2029]/);
   });
 
-  it('ends with the application, without who has left, and gives back what it has looked through', async () => {
+  it('ends with the application, without requests whose client has left, and replaces nothing of the adapter', async () => {
     const { app, recording, get, url, close } = await recordedShop(adapter);
     const adapterOfNest = app.getHttpAdapter();
     const { reply } = adapterOfNest;
     recording.start(minute);
-    expect(adapterOfNest.reply).not.toBe(reply);
+    expect(adapterOfNest.reply).toBe(reply);
     await get('/items/1');
     ShopController.hangs = gate();
     const leaving = new AbortController();
@@ -190,7 +188,6 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     await close();
     const { file } = await recording.stop();
     expect(linesOf(file).map(({ route }) => route)).toEqual(['/items/:id']);
-    expect(adapterOfNest.reply).toBe(reply);
     expect(() => recording.start(minute)).toThrow('PERF_ERR_RECORDING: The application has closed');
   });
 

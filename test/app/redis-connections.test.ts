@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import type { Level2, Level2Maker } from '../../src/cached-data/level2.js';
+import type { Level2Maker } from '../../src/cached-data/level2.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { redisCache, redisHistory } from '../../src/entries/redis.js';
 import { keptMs } from '../../src/history/rows/tiers.js';
@@ -29,7 +29,7 @@ const WRITERS = {
   },
   async redisCache(connection: never, prefix: string) {
     const listener = { invalidated: () => {}, missed: () => {}, report: () => {} };
-    const level2 = (await (redisCache({ connection, prefix }) as Level2Maker).open(listener)) as Level2;
+    const level2 = await (redisCache({ connection, prefix }) as Level2Maker).open(listener);
     onTestFinished(() => level2.close());
     level2.write('Catalogue.product', '42', '"tea"', { loadedAtMs: Date.now(), keepMs: 60_000 });
     await expect.poll(() => level2.read('Catalogue.product', '42')).toMatchObject({ value: { text: '"tea"' } });

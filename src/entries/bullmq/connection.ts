@@ -147,7 +147,7 @@ function connect(
   let released = false;
   let refused = false;
   const own = isClient(connection) ? connection.options : connectionOptions(connection);
-  const given = own as GivenOptions | undefined;
+  const given: GivenOptions | undefined = own;
   // ioredis gives up, and lets the process end, when a strategy returns no number. The application's own may give up for its client.
   const untilReleased =
     // BullMQ's own default waits up to 20 s.

@@ -29,7 +29,12 @@ describe.each(LONG ? adapters : (['fastify'] as const))('a recording of %s', (ad
 
   it('is replayed: with its sessions, its bodies and the header that it does not hold', async () => {
     const extensions = [
-      record({ directory: folder, maxBodyBytes: 1_024, sessions: ({ headers }) => headers['x-session'] as string }),
+      record({
+        directory: folder,
+        maxBodyBytes: 1_024,
+        allowQuery: ['q'],
+        sessions: ({ headers }) => headers['x-session'] as string,
+      }),
     ];
     const snapshotEndpoint = { authorize: ({ headers }: PerfRequest) => headers.authorization === 'Bearer ops' };
     shop = await startApp(adapter, {

@@ -10,12 +10,12 @@ function kept(perSecond: ReadonlyMap<string, number>, allowed: number): Set<stri
       for (let left = due.get(session)! + rate / 10; ; left -= 1) {
         due.set(session, left);
         if (left < 1) break;
-        const { group } = sample.of(session);
+        const { group } = sample.find(session);
         if (sample.keeps(group)) sample.add(group, (allowed * tenth) / 10 + allowed);
       }
     }
   }
-  return new Set([...perSecond.keys()].filter((session) => sample.keeps(sample.of(session).group)));
+  return new Set([...perSecond.keys()].filter((session) => sample.keeps(sample.find(session).group)));
 }
 
 const users = (count: number, rate: number): [string, number][] =>
@@ -33,14 +33,14 @@ it('a burst at the beginning shuts nobody out where there is room for all of it 
   // Ten minutes at 20 a second: one session of 300 in the first second, then 5 a second of 300 others.
   const room = 20 * 600;
   const come = (session: string): void => {
-    const { group } = sample.of(session);
+    const { group } = sample.find(session);
     expect(sample.keeps(group)).toBe(true);
     sample.add(group, room);
   };
   for (let i = 0; i < 300; i++) come('the first');
   for (let i = 0; i < 5 * 600; i++) come(`user ${i % 300}`);
   sample.end(room);
-  for (let i = 0; i < 300; i++) expect(sample.keeps(sample.of(`user ${i}`).group)).toBe(true);
+  for (let i = 0; i < 300; i++) expect(sample.keeps(sample.find(`user ${i}`).group)).toBe(true);
 });
 
 it('a recording that ends early keeps no more than there was room for until then', () => {
@@ -49,10 +49,10 @@ it('a recording that ends early keeps no more than there was room for until then
   for (let i = 0; i < 1_000; i++) {
     const session = `user ${i % 200}`;
     counts.set(session, (counts.get(session) ?? 0) + 1);
-    sample.add(sample.of(session).group, 12_000);
+    sample.add(sample.find(session).group, 12_000);
   }
   sample.end(200);
-  const kept = [...counts].filter(([session]) => sample.keeps(sample.of(session).group));
+  const kept = [...counts].filter(([session]) => sample.keeps(sample.find(session).group));
   const requests = kept.reduce((sum, [, count]) => sum + count, 0);
   expect(requests).toBeLessThanOrEqual(200);
   expect(requests).toBeGreaterThan(150);

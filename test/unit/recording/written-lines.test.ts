@@ -13,7 +13,7 @@ describe('when a recording ends', () => {
       [1, 'GET /b'],
     ] as const)
       lines.add(group, route);
-    expect([lines.of('GET /a'), lines.of('GET /b'), lines.of('GET /c')]).toEqual([2, 4, 0]);
+    expect([lines.count('GET /a'), lines.count('GET /b'), lines.count('GET /c')]).toEqual([2, 4, 0]);
     const fates = lines.fates((group) => group < 4_095, 2);
     expect(fates).toEqual(['session', 'alone', 'alone', 'out', 'out', 'session']);
   });
@@ -28,6 +28,6 @@ describe('while a recording runs', () => {
     for (let i = 0; i < count; i++) lines.add(i % 4_096, `GET /${i % 100}`);
     gc!();
     expect((process.memoryUsage().heapUsed - before) / count).toBeLessThan(24);
-    expect(lines.of('GET /0')).toBe(count / 100);
+    expect(lines.count('GET /0')).toBe(count / 100);
   });
 });

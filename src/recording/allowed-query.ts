@@ -1,0 +1,22 @@
+import { REDACTED } from '../core/secret-names.js';
+
+/** Values that name nobody: numbers, truth values, dates and times. */
+const PLAIN_VALUE = /^(?:-?\d{1,9}(?:\.\d{1,9})?|true|false|\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?)?$/;
+/** `page`, `filter[price]` */
+const PLAIN_NAME = /^(?:[\w.-]|[[\]]|%5[bd]){1,64}$/i;
+
+/** Replaces every query value of a URL that is neither plain nor of a parameter in `allow`. */
+export function allowedQuery(url: string, allow: readonly string[]): string {
+  const mark = url.indexOf('?');
+  if (mark < 0) return url;
+  const parameters = url.slice(mark + 1).split('&');
+  return `${url.slice(0, mark)}?${parameters.map((parameter) => allowedParameter(parameter, allow)).join('&')}`;
+}
+
+function allowedParameter(parameter: string, allow: readonly string[]): string {
+  const equals = parameter.indexOf('=');
+  const name = equals < 0 ? parameter : parameter.slice(0, equals);
+  if (allow.includes(name)) return parameter;
+  if (!PLAIN_NAME.test(name)) return parameter === '' ? parameter : REDACTED;
+  return equals < 0 || PLAIN_VALUE.test(parameter.slice(equals + 1)) ? parameter : `${name}=${REDACTED}`;
+}
