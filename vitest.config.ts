@@ -27,7 +27,7 @@ function aliasTo(folder: string, names: readonly string[]): { find: RegExp; repl
 const LONG = process.env['PERF_LONG'] !== undefined;
 /** The folder of a suite says how it runs: CONTRIBUTING.md has the table. */
 const SUITES = ['unit', 'app', 'nest', 'process', 'measured'];
-const PACKAGES = ['bullmq5', 'clients', 'matrix', 'nest11', 'node-versions', 'package'];
+const PACKAGES = ['bullmq5', 'clients', 'manifests', 'matrix', 'nest11', 'node-versions', 'package'];
 const MATERIAL = ['fixtures', 'mutations', 'setup', 'types'];
 for (const folder of readdirSync('test')) {
   if ([...SUITES, ...PACKAGES, ...MATERIAL].includes(folder)) continue;
