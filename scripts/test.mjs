@@ -1,11 +1,14 @@
-// `npm test`: installs what is locked, gets a real Redis, builds, then each suite that can share the machine, in its bounded form;
-// `--measured`: test/measured alone. `--long`: both whole, the mutations and the packed tarball's tests. Other flags are vitest's.
+// `npm test`: installs what is locked, gets a real Redis, builds, then every suite that can share the machine, in its bounded form.
+//   --measured, --shipped   that folder alone
+//   --long                  all of them whole, the mutations and the packed tarball's tests
+// Other arguments are vitest's.
 import { installAllLocked, run } from './install.mjs';
 import { ensureRedis } from './redis.mjs';
 
 const given = process.argv.slice(2);
-const [long, measured] = [given.includes('--long'), given.includes('--measured')];
-const rest = given.filter((flag) => flag !== '--long' && flag !== '--measured');
+const long = given.includes('--long');
+const only = ['measured', 'shipped'].filter((folder) => given.includes(`--${folder}`));
+const rest = given.filter((flag) => !['--long', '--measured', '--shipped'].includes(flag));
 try {
   ensureRedis();
   const longOnly = long ? ['test/node-versions', 'test/bullmq5'] : [];
@@ -17,8 +20,9 @@ try {
 
 const env = { ...process.env, ...(long && { PERF_LONG: '1' }) };
 run('node', ['scripts/build.mjs']);
-const bounded = !long && rest.length === 0 ? ['--project', '!measured'] : [];
-run('node_modules/.bin/vitest', ['run', ...(measured ? ['--project', 'measured'] : bounded), ...rest], { env });
+const bounded = !long && rest.length === 0 ? ['unit', 'nest12', 'nest11', 'process'] : [];
+const projects = (only.length > 0 ? only : bounded).flatMap((name) => ['--project', name]);
+run('node_modules/.bin/vitest', ['run', ...projects, ...rest], { env });
 if (long && rest.length === 0) {
   run('node', ['scripts/mutations.mjs']);
   onOtherRuntimes();

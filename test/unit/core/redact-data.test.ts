@@ -81,14 +81,6 @@ describe('data', () => {
     expect(redactData({ 'password=p': 1, a: 1 }, secrets)?.data).toEqual({ '[redacted]': '[redacted]', a: 1 });
   });
 
-  it('is soon done with texts in texts', () => {
-    let text = `%${'25'.repeat(60)}41`;
-    for (let level = 0; level < 9; level++) text = JSON.stringify([text]);
-    const startedMs = performance.now();
-    redactData({ text }, secrets);
-    expect(performance.now() - startedMs).toBeLessThan(100);
-  });
-
   it('redacts JSON inside a string when it names a secret', () => {
     expect(redactData({ payload: '{"password":"p"}' }, secrets)?.data).toEqual({ payload: '[redacted]' });
   });

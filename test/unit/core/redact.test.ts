@@ -239,31 +239,6 @@ describe('URL', () => {
     expect(redactUrl(`/x/${'b'.repeat(5_000)}?a=1`, { pattern: '/x/:b' }, secrets)).toBe('/x/…');
   });
 
-  /** JSON texts in JSON texts, the innermost encoded over and over. */
-  const nested = (levels: number): string => {
-    let text = `%${'25'.repeat(60)}41`;
-    for (let level = 0; level < levels; level++) text = JSON.stringify([text]);
-    return text;
-  };
-
-  it.each([
-    ['JSON in JSON, and encodings of encodings', `/x?q=${nested(9)}`],
-    ['beginnings of tokens', `/x?q=${'eyJ'.repeat(5_000)}`],
-    ['colons', `/x?q=${':'.repeat(16_000)}`],
-    ['names', `/x?q=${'a='.repeat(8_000)}`],
-    ['parameters', `/x?${'a=1&'.repeat(4_000)}`],
-    ['segments', '/a'.repeat(8_000)],
-  ])('is soon done, whatever a client sends: %s', (_what, url) => {
-    // Of CPU, and the least of some: a busy machine is no failure.
-    const cpuMs = Array.from({ length: 20 }, () => {
-      const before = process.cpuUsage();
-      redactUrl(url, { pattern: '/x' }, secrets);
-      const { user, system } = process.cpuUsage(before);
-      return (user + system) / 1_000;
-    });
-    expect(Math.min(...cpuMs)).toBeLessThan(20);
-  });
-
   it('never passes on the value of a secret parameter, whatever surrounds it', () => {
     // fast-check's own query parameters take seconds to set up.
     const text = fc.string({ unit: 'binary-ascii' }).map(encodeURIComponent);
@@ -275,17 +250,5 @@ describe('URL', () => {
         expect(redactUrl(`/x?${parameters.join('&')}`, { pattern: '/x' }, secrets)).not.toContain('hunter2');
       }),
     );
-  });
-
-  it('reads a long value once, however long it is', () => {
-    const costOf = (length: number): number => {
-      const url = `/search?q=${'x y '.repeat(length / 8)}${'x'.repeat(length / 2)}`;
-      const startedMs = performance.now();
-      for (let i = 0; i < 5; i++) redactUrl(url, { pattern: null }, secrets);
-      return performance.now() - startedMs;
-    };
-    costOf(1_000);
-    // Each step may go back to the beginning: then it is a thousand times as much.
-    expect(costOf(64_000)).toBeLessThan(300 * Math.max(costOf(2_000), 0.05));
   });
 });

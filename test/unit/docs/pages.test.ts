@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { pages } from './code-blocks.js';
+import { pages } from '../../shipped/docs/code-blocks.js';
 
 const SHIPPED_BESIDE = ['SECURITY.md', 'CHANGELOG.md'];
 const textOf = (page: string): string => readFileSync(page, 'utf8');

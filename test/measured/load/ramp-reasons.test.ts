@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { folder, recordingOf, runUntilNotVoid, serve } from './cli.js';
+import { folder, recordingOf, runUntilNotVoid, serve } from '../../unit/load/cli.js';
 
 // What a ramp says where how fast the machine is decides nothing: so beside other suites. The rest is in ramp.test.ts.
 describe('ramp', { timeout: 300_000 }, () => {
