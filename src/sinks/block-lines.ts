@@ -7,12 +7,14 @@ import { timesMore, type Repeated } from './repeats.js';
 export function blockLines(block: BlockRecord): string[] {
   const { curl, delayed, note } = block;
   const waited = delayed.length === 0 ? '' : `; ${counted(delayed.length, 'request')} waited`;
-  const text = `${whatHappened(block)}${placeOf(block)}${sizeOf(note)}${waited}`;
+  const text = `${whatHappened(block)}${block.cause === 'not-scheduled' ? '' : placeOf(block)}${sizeOf(note)}${waited}`;
   return curl === null ? [text] : [text, curl];
 }
 
 /** Blocks of one kind share route, cause and line, or the dependency that ran. A proven one is another kind than a suspected one. */
 export function kindOfBlock({ request, suspect, cause, location, stack }: BlockRecord): string {
+  // A process that gets no CPU stands still at any line.
+  if (cause === 'not-scheduled') return cause;
   const { method, route } = request ?? suspect ?? {};
   const place = lineOnly(location) ?? dependencyOf(innermostCall(stack) ?? '');
   return `${cause} ${request === null ? 'suspected' : 'proven'} ${method} ${route} ${place}`;

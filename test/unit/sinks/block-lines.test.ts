@@ -90,12 +90,17 @@ describe('a block as a line', () => {
       'The event loop was delayed 312 ms by many short tasks in a row',
     ],
     [
-      { ...nobody, cause: 'not-scheduled', location: null, stack: [] },
+      { ...nobody, cause: 'not-scheduled' },
       'The process was not scheduled for 312 ms (CPU throttling or a busy host)',
     ],
   ])('%#', (given, text) => {
     expect(blockLines(given).join('\n  ')).toBe(text);
   });
+});
+
+it('a process that gets no CPU is one kind of block, wherever it stands still', () => {
+  const here: BlockRecord = { ...block, cause: 'not-scheduled' };
+  expect(kindOfBlock({ ...here, location: 'src/a.ts:1:1', request: null })).toBe(kindOfBlock(here));
 });
 
 describe('a block that came again', () => {
