@@ -76,13 +76,14 @@ const TABLES = {
     const result = resultOf('blame');
     if (!result.passed) throw new Error('The run behind bench/results/blame.json failed.');
     const share = (part, whole) => `${((100 * part) / whole).toFixed(1)} % (${part} of ${whole})`;
-    const rows = result.rows.map(({ node, blocks, reported, fair, named, located }) => {
-      return [node, share(reported, blocks), share(named, fair), share(located, named)];
+    const rows = result.rows.map(({ node, nest, adapter, blocks, reported, fair, named, located, innocents }) => {
+      const where = `${node}, Nest ${nest}, ${adapter}`;
+      return [where, share(reported, blocks), share(named, fair), share(located, fair), innocents];
     });
     return markdown(
-      ['', 'reported', 'the right request', 'of those the right line'],
+      ['', 'reported', 'the right request', 'the right line', 'innocents named'],
       rows,
-      `Ten kinds of block of 130 ms among twelve loops of innocent requests, both adapters, both ways of telling requests apart; naming an innocent one once would have failed the run. ${ran(result)}`,
+      `Some 45 styles of code that block for 130 ms among thirteen loops of innocent requests. Blocks during which the machine kept the process from running are counted as reported alone. ${ran(result)}`,
     );
   },
   cache() {

@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os';
 import { Logger } from '@nestjs/common';
-import { releaseOf } from './core/application-package.js';
+import { findRelease } from './core/application-package.js';
 import { monotonicMs } from './core/clock.js';
 import { Recorder } from './core/recorder.js';
 import { OncePerCause, safeReporter } from './core/reporter.js';
@@ -29,15 +29,15 @@ export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOp
     flushTimeoutMs: options.flushTimeoutMs,
     units: new RequestUnits('unit', options.unit, report),
     enabled: options.enabled,
-    release: releaseOf(options.release),
+    release: findRelease(options.release),
     cacheBytes: (ownBytes) => Math.min(ownBytes, room()),
   };
 }
 
-/** Encoded bodies, cached values and history: each may hold a part of the share. */
+/** Encoded bodies, cached values and history: each may use a part of the share. */
 const CACHES = 3;
 
-/** Room of each cache in the container's memory, or in the machine's where there is no limit, bytes. Read when first asked for. */
+/** Room of each cache in the container's memory, or in the machine's where there is no limit, bytes. Read at the first call. */
 function cacheRoom({ memory, resources }: ResolvedOptions): () => number {
   let bytes: number | null = null;
   return () => (bytes ??= Math.floor((memory.share * memoryBytes(resources)) / CACHES));

@@ -23,8 +23,8 @@ const LATE_MS = 500;
 const HEAP_FULL = 0.9;
 const DEFER_FULL = 0.8;
 
-/** Judges a snapshot. `maxPending` is what deferred work may hold; null with it off. `others`: reasons that it does not tell. */
-export function healthOf(
+/** Judges a snapshot. `maxPending`: the bound of deferred work; null with it off. `others`: reasons that no snapshot shows. */
+export function judgeHealth(
   { eventLoop, resources, defer }: PerfSnapshot,
   maxPending: number | null,
   others: readonly string[] = [],
@@ -46,12 +46,12 @@ function loopReasons({ utilization, delayMs }: EventLoopSnapshot): string[] {
   return reasons;
 }
 
-/** Low memory is among the others: no sample tells what the kernel could take back. */
+/** Low memory is among the others: no sample shows what the kernel could reclaim. */
 function resourceReasons({ cpu, process: own }: ResourceSample): string[] {
   const reasons: string[] = [];
   const { window } = cpu;
   const throttledRatio = window?.throttledRatio ?? 0;
-  // How often a limit that cannot be seen throttles, nothing tells; for how long the main thread waited for a CPU, the kernel does.
+  // The periods of a hidden limit are unknown; the kernel counts how long the main thread waited for a CPU.
   const waitedRatio = window?.throttledByHiddenAncestor === true ? (window.runQueueMs ?? 0) / window.ms : 0;
   if (throttledRatio > BADLY_THROTTLED) reasons.push(`throttling: ${percent(throttledRatio)} of CPU periods`);
   else if (waitedRatio > BADLY_THROTTLED)

@@ -17,7 +17,7 @@ import { PerfApplication } from './request/application.js';
 import { FEATURE_OPTIONS, providePort } from './request/feature.js';
 import { makeApplication } from './perf.application.js';
 import { FEATURES, resolveOptions, type ProvidedOptions } from './perf.options.js';
-import { HOST, noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
+import { HOST, misplacedExtensions, noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
 import type { SinkOption } from './perf.sinks.js';
@@ -33,11 +33,7 @@ const forExtensions: Provider[] = [
   ),
 ];
 
-/**
- * The providers that an application has once, and its lifecycle hooks. Global, so that every `PerfModule` finds it; applications inject the
- * exports of `PerfModule`.
- * @internal
- */
+/** The providers that an application has once, and its lifecycle hooks. Global: every `PerfModule` finds it. @internal */
 @Global()
 @Module({
   providers: [
@@ -48,7 +44,7 @@ const forExtensions: Provider[] = [
         { token: ModulesContainer, optional: true },
         PERF_MODULE,
       ],
-      useFactory: optionsOf,
+      useFactory: provideOptions,
     },
     {
       provide: PERF_SINKS,
@@ -112,7 +108,7 @@ export class PerfHostModule
     await this.runtime.bootstrapped();
   }
 
-  /** The first that Nest says of closing, on SIGTERM too: open streams may hold the server for long after it. */
+  /** Nest's first hook of closing, on SIGTERM too: open streams may delay the server's close for long after it. */
   async onModuleDestroy(): Promise<void> {
     await this.runtime.closing();
   }
@@ -127,10 +123,12 @@ export class PerfHostModule
   }
 }
 
-/** All other providers depend on it, and what they take of Nest is optional: what is wrong is said here, before Nest complains. */
-function optionsOf(options: unknown, modules: ModulesContainer | undefined, perfModule: unknown): ProvidedOptions {
+/** All other providers depend on it, and on optional providers of Nest: its error comes before one of Nest's own. */
+function provideOptions(options: unknown, modules: ModulesContainer | undefined, perfModule: unknown): ProvidedOptions {
   if (modules === undefined) throw secondNest();
   refuseSecondRegistration(modules, PerfHostModule, perfModule);
   if (options === undefined) throw noOptions();
-  return { resolved: resolveOptions(options) };
+  const resolved = resolveOptions(options);
+  if (resolved.extensions.length > 0) throw misplacedExtensions();
+  return { resolved };
 }

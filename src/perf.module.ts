@@ -8,14 +8,20 @@ import {
 } from '@nestjs/common';
 import { boolean, optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
-import { extensionsOption, refusingProviders, refuseTwice, tokenOf, type PerfExtension } from './request/extension.js';
+import {
+  extensionsOption,
+  refusingProviders,
+  refuseTwice,
+  readToken,
+  type PerfExtension,
+} from './request/extension.js';
 import { PerfInterceptor } from './work/perf.interceptor.js';
 import { WorkFeature } from './work/work.feature.js';
 import { PerfHostModule } from './perf.host-module.js';
 import { FEATURES, type PerfModuleOptions } from './perf.options.js';
 import { noOptions } from './perf.registration.js';
 import { PerfService } from './perf.service.js';
-import { MODULE_OPTIONS_TOKEN, PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
+import { PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
 
 /** Whether every module may inject what this one exports. */
 export interface PerfModuleScope {
@@ -72,8 +78,7 @@ export class PerfModule {
     refuseNonObject(options);
     refuseUnknownWay(options);
     const { isGlobal: scope, extensions, ...rest } = options;
-    const host = PerfHostModule.forRootAsync(rest);
-    return scoped({ ...host, providers: [...(host.providers ?? []), ...createdOptions(rest)] }, scope, extensions);
+    return scoped(PerfHostModule.forRootAsync(rest), scope, extensions);
   }
 }
 
@@ -94,7 +99,7 @@ function scoped(
   ];
   return {
     module: PerfModule,
-    imports: [{ ...host, providers: own, exports: [...(host.exports ?? []), ...added.map(tokenOf)] }],
+    imports: [{ ...host, providers: own, exports: [...(host.exports ?? []), ...added.map(readToken)] }],
     global: isGlobal.read(scope, 'isGlobal'),
   };
 }
@@ -106,7 +111,7 @@ function refuseNonObject(options: unknown): void {
   }
 }
 
-/** Nest would start without what stands beside the factory instead of in what it returns, and with a bare TypeError of its own. */
+/** Nest would ignore an option beside the factory. */
 function refuseUnknownWay(options: object): void {
   const { useFactory, useClass, useExisting } = options as Record<string, unknown>;
   const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined);
@@ -122,20 +127,7 @@ function refuseUnknownWay(options: object): void {
   }
 }
 
-/** In place of Nest's own call of `create()`, a bare TypeError where there is none. */
-function createdOptions({ useClass, useExisting }: ConfigurableModuleAsyncOptions<PerfModuleOptions>): Provider[] {
-  const from = useClass ?? useExisting;
-  if (from === undefined) return [];
-  const useFactory = (made: { create?: unknown } | null): unknown => {
-    if (typeof made?.create === 'function') return made.create();
-    const way = useClass === undefined ? 'useExisting' : 'useClass';
-    const message = `\`forRootAsync()\`: what \`${way}\` names has no method \`create()\`, which must return the options.`;
-    throw new PerfError('PERF_ERR_OPTION', message);
-  };
-  return [{ provide: MODULE_OPTIONS_TOKEN, inject: [from], useFactory }];
-}
-
-/** Optional, because without a host Nest's own error would not say what to do. */
+/** Optional: without a host Nest's own error would have no fix. */
 function ofHost(
   provide: InjectionToken,
   token: InjectionToken,

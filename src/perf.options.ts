@@ -93,7 +93,7 @@ export interface PerfModuleOptions {
    */
   defer?: boolean | DeferOptions;
   /**
-   * A live page at `/perf`, for who has the token that the log tells, or whom `authorize` lets in. `true` takes every default.
+   * A live page at `/perf`, for everybody with the token in the log, or those whom `authorize` admits. `true` takes every default.
    * @default false
    */
   dashboard?: boolean | DashboardOptions;
@@ -103,7 +103,7 @@ export interface PerfModuleOptions {
    */
   sinks?: readonly SinkOption[];
   /**
-   * The unit that a request is for; null when unknown. Ids that are numbers become text. It stands on records, and experiments
+   * The unit that a request is for; null when unknown. Ids that are numbers become text. It is part of records, and experiments
    * are randomised by it; on a route of `@SharedResponse()` somebody gets an answer of its own. Called with the framework's request
    * when its response has ended, at the first check of a gate in it, and behind the guards of such a route.
    * @default `request.user?.id`
@@ -111,12 +111,12 @@ export interface PerfModuleOptions {
   unit?(this: void, request: PerfRequest): Unit | null;
   /**
    * The release, on every request's record.
-   * @default what the platform says (`GIT_COMMIT`, `SOURCE_VERSION`, …), else the version in the application's package.json
+   * @default the platform's variable (`GIT_COMMIT`, `SOURCE_VERSION`, …), else the version in the application's package.json
    */
   release?: string;
   /**
    * The memory of all caches of the library together (encoded bodies and shared answers, cached values, history), each of which may
-   * hold a third of it, and never more than its own `maxBytes`.
+   * use a third of it, and never more than its own `maxBytes`.
    * @default { share: 0.1 }
    */
   memory?: { share?: number };
@@ -126,7 +126,7 @@ export interface PerfModuleOptions {
    */
   extensions?: readonly PerfExtension[];
   /**
-   * `GET /perf/snapshot` with everything `PerfService.snapshot()` knows. There is none unless it is asked for.
+   * `GET /perf/snapshot` with everything `PerfService.snapshot()` knows. There is none by default.
    * @default none
    */
   snapshotEndpoint?: SnapshotEndpointOptions;
@@ -143,7 +143,7 @@ const unit: Option<TellUnit> = { expected: given.expected, read: (value, path) =
 const isRelease = (text: string): boolean => text !== '' && text.length <= 200;
 
 /**
- * The features, in the order in which they are installed and hear of a request. What one asks of another stands before it: the
+ * The features, in the order in which they are installed. A feature comes after those that it depends on: the
  * event loop before those whose records wait for classifications, deferred work behind them, since it begins when all is recorded.
  */
 const list = [

@@ -13,6 +13,13 @@ export const noOptions = (): PerfError =>
       'Import `PerfModule.forRoot()` once, in the root module.',
   );
 
+export const misplacedExtensions = (): PerfError =>
+  new PerfError(
+    'PERF_ERR_OPTION',
+    '`extensions` must stand beside `useFactory`, not in what it returns: their providers are part of the module. ' +
+      'Write PerfModule.forRootAsync({ extensions: [cache()], useFactory: … }).',
+  );
+
 /** Nest provides its own classes, which another copy's are not. */
 export const secondNest = (): PerfError =>
   new PerfError(

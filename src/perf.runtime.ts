@@ -4,7 +4,6 @@ import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesConta
 import { holdingProcess } from './core/held-process.js';
 import { LatencyFigures } from './ports/latency-figures.js';
 import type { Overview } from './ports/overview.js';
-import { PerfError } from './core/perf.error.js';
 import { reasonOf } from './core/reason.js';
 import { inRootContext } from './core/root-context.js';
 import { Recordings } from './ports/recording.js';
@@ -17,13 +16,13 @@ import { EventLoop } from './event-loop/event-loop.js';
 import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import { PerfApplication } from './request/application.js';
 import { controllerMethods, RouteHandlers } from './request/handlers.js';
-import { isFeature, refuseMissingExtensions, tokenOf, type PerfExtension } from './request/extension.js';
+import { isFeature, refuseMissingExtensions, readToken, type PerfExtension } from './request/extension.js';
 import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
-import { observeAdapter, platformOf, startBeforeParsers } from './request/adapter.js';
+import { observeAdapter, choosePlatform, startBeforeParsers } from './request/adapter.js';
 import type { Platform } from './request/platform.js';
 import { afterServerClosed, endKeptConnections, onTermination, whenListening } from './request/shutdown.js';
 import { Latency } from './latency/latency.feature.js';
-import { healthOf, type PerfHealth, type PerfReadiness } from './perf.health.js';
+import { judgeHealth, type PerfHealth, type PerfReadiness } from './perf.health.js';
 import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { warnUnlessStarted } from './perf.start-check.js';
@@ -35,11 +34,18 @@ import { UpstreamFeature } from './upstream/upstream.feature.js';
 import { UsersFeature } from './users/users.feature.js';
 import { WorkFeature } from './work/work.feature.js';
 
-/**
- * The life of one application: started once by the module, stopped once: when the HTTP server has closed, or, without one, when
- * the application shuts down.
- * @internal
- */
+/** The snapshot of features that are off. */
+const OFF = {
+  eventLoop: null,
+  resources: null,
+  defer: null,
+  compression: null,
+  offload: null,
+  resilience: null,
+  cache: null,
+};
+
+/** The life of one application: it starts once, and stops once when the HTTP server has closed, or else on shutdown. @internal */
 @Injectable()
 export class PerfRuntime implements Overview {
   /** In the order of {@link FEATURES}, then those of extensions. Empty before the start. */
@@ -68,7 +74,6 @@ export class PerfRuntime implements Overview {
     @Optional() @Inject(ModuleRef) private readonly module: ModuleRef,
   ) {
     this.options = options;
-    if (options.extensions.length > 0) throw misplacedExtensions();
     if (this.observesRequests()) startBeforeParsers(httpAdapter, application.requests);
     if (options.enabled)
       this.cancelStartCheck = inRootContext(() => warnUnlessStarted(httpAdapter, application.logger));
@@ -92,7 +97,7 @@ export class PerfRuntime implements Overview {
     if (recorder.wanted) recorder.use(resolveSinks(this.sinks, this.module));
     if (!options.enabled)
       logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
-    const platform = given === null ? null : platformOf(given, logger);
+    const platform = given === null ? null : choosePlatform(given, logger);
     const adapter = platform === null ? null : given;
     this.platform = platform;
     requests.platform = platform;
@@ -129,25 +134,27 @@ export class PerfRuntime implements Overview {
 
   private findFeatures(): Feature[] {
     const own = FEATURES.map(({ token }) => this.provided<Feature>(token));
-    const tokens = this.extensions.flatMap(({ providers }) => providers.map(tokenOf));
+    const tokens = this.extensions.flatMap(({ providers }) => providers.map(readToken));
     const added = tokens.map((token) => this.provided(token)).filter(isFeature);
     return [...own.filter((feature) => feature !== null), ...added];
   }
 
   private connectPipeline(): void {
     const { requests } = this.application;
-    const parts = {
-      eventLoop: this.provided(EventLoop),
-      upstream: this.provided(UpstreamFeature),
-      latency: this.provided(Latency),
-      experiments: this.provided(ExperimentsFeature),
-      users: this.provided(UsersFeature),
-      work: this.provided(WorkFeature),
-      compression: this.provided(Compression),
-      defer: this.provided(DeferFeature),
-      recordings: this.provided(Recordings),
-    };
-    requests.pipeline = buildPipeline(parts, requests);
+    requests.pipeline = buildPipeline(
+      {
+        eventLoop: this.provided(EventLoop),
+        upstream: this.provided(UpstreamFeature),
+        latency: this.provided(Latency),
+        experiments: this.provided(ExperimentsFeature),
+        users: this.provided(UsersFeature),
+        work: this.provided(WorkFeature),
+        compression: this.provided(Compression),
+        defer: this.provided(DeferFeature),
+        recordings: this.provided(Recordings),
+      },
+      requests,
+    );
   }
 
   /** A provider of this module; null where a feature is off, or no extension provides it. */
@@ -243,15 +250,6 @@ export class PerfRuntime implements Overview {
 
   *snapshotSteps(): Steps<PerfSnapshot> {
     const at = Date.now();
-    const off = {
-      eventLoop: null,
-      resources: null,
-      defer: null,
-      compression: null,
-      offload: null,
-      resilience: null,
-      cache: null,
-    };
     const parts: Partial<PerfSnapshot>[] = [];
     for (const feature of this.features) {
       yield;
@@ -259,26 +257,18 @@ export class PerfRuntime implements Overview {
       if (feature.snapshotSteps !== undefined) parts.push(yield* feature.snapshotSteps());
     }
     const findings = parts.flatMap(({ findings = [] }) => findings);
-    return Object.assign({ at, routes: [], upstream: [], users: [], work: [], ...off }, ...parts, { findings });
+    return Object.assign({ at, routes: [], upstream: [], users: [], work: [], ...OFF }, ...parts, { findings });
   }
 
-  health(): PerfHealth {
-    return this.healthOf(this.snapshot());
+  health(snapshot = this.snapshot()): PerfHealth {
+    const others = this.features.flatMap((feature) => feature.reasons?.() ?? []);
+    return judgeHealth(snapshot, this.options.defer?.maxPending ?? null, others);
   }
 
   ready(): PerfReadiness {
     const phase = { starting: ['the application is starting'], serving: [], leaving: ['the application is closing'] };
     const reasons = [...phase[this.phase], ...this.features.flatMap((feature) => feature.unready?.() ?? [])];
     return { ready: reasons.length === 0, reasons };
-  }
-
-  reasonsOf(snapshot: PerfSnapshot): readonly string[] {
-    return this.healthOf(snapshot).reasons;
-  }
-
-  private healthOf(snapshot: PerfSnapshot): PerfHealth {
-    const others = this.features.flatMap((feature) => feature.reasons?.() ?? []);
-    return healthOf(snapshot, this.options.defer?.maxPending ?? null, others);
   }
 
   private hostFor({ name }: PerfSink, platform: Platform | null): PerfSinkHost {
@@ -303,10 +293,3 @@ export class PerfRuntime implements Overview {
     };
   }
 }
-
-const misplacedExtensions = (): PerfError =>
-  new PerfError(
-    'PERF_ERR_OPTION',
-    '`extensions` must stand beside `useFactory`, not in what it returns: their providers are part of the module. ' +
-      'Write PerfModule.forRootAsync({ extensions: [cache()], useFactory: … }).',
-  );

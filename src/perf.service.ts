@@ -41,7 +41,7 @@ export class PerfService {
 
   /**
    * Whether this process shall get requests: not while it boots, not from SIGTERM or `app.close()` on, not while preloaded data is
-   * missing or deferred work is full. Cheap: a readiness probe may ask every second.
+   * missing or deferred work is full. Cheap enough for a readiness probe every second.
    */
   ready(): PerfReadiness {
     return this.runtime.ready();
@@ -76,7 +76,7 @@ export class PerfService {
   }
 
   /**
-   * Runs `work` as a call to an upstream that no client tells of, until what it returns has settled. It is timed for its target
+   * Runs `work` as a call to an upstream whose client has no channel, until what it returns has settled. It is timed for its target
    * and for the request that makes it. Passes on what it returns or throws; what can be awaited as a plain promise.
    * @example await perf.timed('s3 uploads', () => s3.send(command))
    * @throws PERF_ERR_OPTION
@@ -132,7 +132,7 @@ export class PerfService {
 
   /**
    * Puts the size of the data that the current request works on beside its latency and its blocks. Numbers add up over
-   * several calls. Outside a request it says so once and does nothing, as with what is no number of 0 or more.
+   * several calls. Outside a request, and with no number of 0 or more, it warns once and does nothing.
    */
   note(size: SizeNote): void {
     const { requests, report } = this.application;

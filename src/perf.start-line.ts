@@ -2,7 +2,7 @@ import type { PerfApplication } from './request/application.js';
 import type { PerfExtension } from './request/extension.js';
 import { FEATURES, offByEnvironment, type ResolvedOptions } from './perf.options.js';
 
-/** Formats the first line of the log: the features that are on, the sinks, and the places to look at. */
+/** Formats the first line of the log: the features that are on, the sinks, and the paths. */
 export function startLine(
   { recorder, release, requests }: PerfApplication,
   options: ResolvedOptions,

@@ -1,10 +1,10 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { isMinified } from '../core/class-name.js';
 import { PerfError } from '../core/perf.error.js';
-import { prototypeOf, wrappersOf } from '../request/prototypes.js';
+import { findPrototype, listWrappers } from '../request/prototypes.js';
 import { declaredOn, type Declared } from './decorators.js';
 
-type Wrapper = ReturnType<typeof wrappersOf>[number];
+type Wrapper = ReturnType<typeof listWrappers>[number];
 
 /** One provider with decorated methods. */
 export interface DecoratedInstance {
@@ -23,8 +23,8 @@ export interface DecoratedInstance {
 export function decoratedInstances(modules: ModulesContainer): DecoratedInstance[] {
   const controllers = new Set<Wrapper>([...modules.values()].flatMap((module) => [...module.controllers.values()]));
   const found = new Map<object, DecoratedInstance>();
-  for (const wrapper of wrappersOf(modules)) {
-    const prototype = prototypeOf(wrapper);
+  for (const wrapper of listWrappers(modules)) {
+    const prototype = findPrototype(wrapper);
     const methods =
       prototype === null ? [] : declaredOn(prototype).map(([property, declared]) => [property, declared] as const);
     for (const [property, { kind }] of methods) {

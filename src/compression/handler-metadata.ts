@@ -3,7 +3,7 @@ import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { ControllerMethod } from '../request/handlers.js';
 import { GUARDS_METADATA } from '../request/nest-metadata.js';
-import { wrappersOf } from '../request/prototypes.js';
+import { listWrappers } from '../request/prototypes.js';
 import { servesRoute } from '../request/route-handler.js';
 import { isUncompressed } from './uncompressed.js';
 import { SHARED_RESPONSE_METADATA, SharedResponseGuard } from './shared-response/shared-response.decorator.js';
@@ -20,7 +20,7 @@ export function checkHandlers(modules: ModulesContainer, methods: readonly Contr
 }
 
 function refuseMisplaced(modules: ModulesContainer): void {
-  for (const { metatype } of wrappersOf(modules)) {
+  for (const { metatype } of listWrappers(modules)) {
     if (typeof metatype !== 'function') continue;
     for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype ?? {}))) {
       // The constructor is the class: its metadata is for the routes that it may have.

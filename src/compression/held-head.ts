@@ -86,11 +86,11 @@ export class HeldHead implements ResponseHead {
 
   /** Calls the prototype's function: the response's own refuses late headers. */
   set(name: string, value: Exclude<FieldValue, undefined>): void {
-    prototypeOf(this.response).setHeader.call(this.response, name, value);
+    findPrototype(this.response).setHeader.call(this.response, name, value);
   }
 
   remove(name: string): void {
-    prototypeOf(this.response).removeHeader.call(this.response, name);
+    findPrototype(this.response).removeHeader.call(this.response, name);
   }
 
   setStatus(status: number): void {
@@ -100,7 +100,7 @@ export class HeldHead implements ResponseHead {
   }
 }
 
-const prototypeOf = (response: ServerResponse): ServerResponse => Object.getPrototypeOf(response) as ServerResponse;
+const findPrototype = (response: ServerResponse): ServerResponse => Object.getPrototypeOf(response) as ServerResponse;
 
 /** Whether Node accepts this head. A refused head goes to Node at once, which throws its error at the usual place. */
 export function isSendable(status: number, reason: string | undefined, headers: GivenHeaders): boolean {

@@ -27,10 +27,7 @@ export function applicationFolder(): string {
 const applicationPackage = (): ApplicationPackage | null =>
   packageAbove(applicationFolder()) ?? packageAbove(workingDirectory() ?? '/');
 
-/**
- * The package's name; of an application below its `apps/` folder (a monorepo of Nest's CLI has one package.json for all) with
- * that folder's name behind it. A worker that stands beside its web process has the same name: both have one queue.
- */
+/** The package's name, with `-<folder>` below its `apps/` (a monorepo of Nest's CLI). A worker beside its web process has the same: both share one queue. */
 export function applicationName(): string | null {
   const found = applicationPackage();
   if (found === null) return null;
@@ -68,7 +65,7 @@ const VARIABLES = (
 ).split(' ');
 
 /** The release: the application's option, else its platform's variable, else its package's version, else null. */
-export function releaseOf(given: string | null, environment: NodeJS.ProcessEnv = process.env): string | null {
+export function findRelease(given: string | null, environment: NodeJS.ProcessEnv = process.env): string | null {
   if (given !== null) return given;
   const name = VARIABLES.find((variable) => (environment[variable] ?? '').trim() !== '');
   return name === undefined ? (applicationPackage()?.version ?? null) : environment[name]!.trim();

@@ -1,7 +1,4 @@
-/**
- * Milliseconds to wait after so many failures: exponential from `baseMs` up to `maxMs`, with full jitter, so that those who
- * failed together do not come back together. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
- */
+/** Exponential backoff with full jitter, milliseconds: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */
 export function backoffMs(
   failures: number,
   { baseMs, maxMs }: { readonly baseMs: number; readonly maxMs: number },

@@ -1,7 +1,4 @@
-/**
- * Whether a minifier has named a class: another build gives that name to another one. It writes no space before the brace either,
- * which tells `class S3 {` apart.
- */
+/** Whether a minifier has named a class: another build gives that name to another one. A minifier writes no space before the brace. */
 export function isMinified(type: Function): boolean {
   const { name } = type;
   if (name.length > 3) return false;

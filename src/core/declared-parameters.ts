@@ -5,7 +5,7 @@ import type { SecretNames } from './secret-names.js';
 export class DeclaredParameters {
   private readonly byLiteral = new Map<string, Set<string>>();
 
-  /** `pattern` may lack the prefix and the version that stand before it. */
+  /** `pattern` may lack its prefix and version. */
   add(pattern: string): void {
     let literal = '';
     for (const segment of pattern.split('/')) {

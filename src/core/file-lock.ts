@@ -22,14 +22,14 @@ const BEAT_MS = 2_000;
 const STALE_MS = 5 * BEAT_MS;
 /** Between two tries, milliseconds. */
 const RETRY_MS = BEAT_MS / 8;
-/** After this long a lock that nobody can be proven to hold is an error, milliseconds. */
+/** A lock that still cannot be taken after this is an error, milliseconds. */
 const GIVE_UP_MS = 3 * STALE_MS;
 
-/** Makes the error for a lock that a living process holds: `'process 42'`. */
+/** Makes the error for a lock whose owner lives: `'process 42'`. */
 export type InUse = (owner: string) => PerfError;
 
 export interface FileLock {
-  /** Another may have taken it over while this process stood still. */
+  /** Another process took it over while this one was suspended. */
   readonly isLost: boolean;
   /** False also where it is gone: a process that took it over may have ended since. */
   readonly isHeld: boolean;
@@ -48,14 +48,14 @@ interface Owner {
 
 /**
  * Keeps two processes out of one file or folder: `<file>.lock` names its owner. A lock whose process has ended is taken over at
- * once; one of another PID namespace or host, where no process can be looked up, once it is not renewed any more.
+ * once; one of another PID namespace or host, whose processes are invisible here, once it is not renewed any more.
  * @param signal ends the wait for a lock that may have no living owner
- * @throws what `inUse` makes, when a living process holds it; PERF_ERR_STORE for a lock that cannot be taken and says what to remove
+ * @throws what `inUse` makes, when its owner lives; PERF_ERR_STORE for a lock that cannot be taken, with the file to remove
  */
 export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal): Promise<FileLock> {
   const lock = `${file}.lock`;
   const place = describePlace();
-  const text = `${place} ${process.pid} ${startOf(process.pid)} ${threadId} ${randomUUID()}`;
+  const text = `${place} ${process.pid} ${readStart(process.pid)} ${threadId} ${randomUUID()}`;
   const startedMs = performance.now();
   const [renewals, takings] = [new Unchanged(), new Unchanged()];
   while (performance.now() - startedMs < GIVE_UP_MS) {
@@ -64,8 +64,8 @@ export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal)
     if (owner !== null) {
       // Another kernel has another clock: only what changes here and now shows that its owner lives.
       const unchangedMs = renewals.note(`${owner.text} ${owner.renewedMs}`);
-      const silentMs = kernelOf(owner.place) === kernelOf(place) ? Date.now() - owner.renewedMs : unchangedMs;
-      const liveliness = livelinessOf(owner, place, silentMs);
+      const silentMs = readKernel(owner.place) === readKernel(place) ? Date.now() - owner.renewedMs : unchangedMs;
+      const liveliness = judgeOwner(owner, place, silentMs);
       if (liveliness === 'alive' || (liveliness === 'unknown' && performance.now() - startedMs > 2 * STALE_MS)) {
         throw inUse(nameOwner(owner, place));
       }
@@ -75,7 +75,7 @@ export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal)
   }
   throw new PerfError(
     'PERF_ERR_STORE',
-    `${lock} could not be taken: it, or ${takingOf(lock)}, comes back again and again. End the other processes that ` +
+    `${lock} could not be taken: it, or ${nameTaking(lock)}, comes back again and again. End the other processes that ` +
       'use it, remove both, and start again.',
   );
 }
@@ -93,10 +93,10 @@ class Unchanged {
   }
 }
 
-function livelinessOf({ text, place, pid, start, thread }: Owner, here: string, silentMs: number) {
+function judgeOwner({ text, place, pid, start, thread }: Owner, here: string, silentMs: number) {
   const unlessSilent = silentMs < STALE_MS ? 'unknown' : 'dead';
   if (place !== here) return unlessSilent;
-  const startNow = startOf(pid);
+  const startNow = readStart(pid);
   // A kernel that hides other users' processes (`hidepid`) shows that it lives, and not since when.
   if (startNow === ALIVE && start !== ALIVE) return unlessSilent;
   if (startNow !== start) return 'dead';
@@ -111,21 +111,18 @@ const nameOwner = ({ pid, place }: Owner, here: string): string =>
 
 const HELD: unique symbol = Symbol.for('nestjs-perf:held-locks');
 
-/** The texts of the locks that this thread holds, whichever copy of this package has made them. */
+/** Texts of this thread's locks. All copies of this package share the set. */
 const heldLocks = (): Set<string> => ((globalThis as { [HELD]?: Set<string> })[HELD] ??= new Set());
 
-const takingOf = (lock: string): string => `${lock}.taking`;
+const nameTaking = (lock: string): string => `${lock}.taking`;
 
-/**
- * Removes a lock without a living owner: one process at a time, and only the lock that was read. False: another process does it,
- * or was killed in these few microseconds.
- */
+/** Removes a lock without a living owner, one process at a time. False: another process does it, or was killed while it did. */
 function takeAway(lock: string, text: string, takings: Unchanged): boolean {
-  const taking = takingOf(lock);
+  const taking = nameTaking(lock);
   try {
     mkdirSync(taking);
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
+    if (readCode(error) !== 'EEXIST') throw error;
     removeLeftOver(taking, takings);
     return false;
   }
@@ -146,8 +143,8 @@ function removeLeftOver(taking: string, takings: Unchanged): void {
   try {
     rmdirSync(taking);
   } catch (error) {
-    if (codeOf(error) === 'ENOTEMPTY') throw notOurs(taking, 'an empty folder');
-    if (codeOf(error) !== 'ENOENT') throw error;
+    if (readCode(error) === 'ENOTEMPTY') throw notOurs(taking, 'an empty folder');
+    if (readCode(error) !== 'ENOENT') throw error;
   }
 }
 
@@ -157,7 +154,7 @@ function create(lock: string, text: string): boolean {
   try {
     file = openSync(lock, 'wx', 0o600);
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
+    if (readCode(error) === 'EEXIST') return false;
     throw error;
   }
   try {
@@ -210,7 +207,7 @@ function read(lock: string): Owner | null {
     const [place = '', pid, start = '', thread] = text.split(' ');
     return { text, place, pid: Number(pid), start, thread: Number(thread), renewedMs: found.mtimeMs };
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
+    if (readCode(error) === 'ENOENT') return null;
     throw error;
   }
 }
@@ -222,7 +219,7 @@ const notOurs = (path: string, expected: string): PerfError =>
       'and start again.',
   );
 
-const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
+const readCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
 /** The scope in which a pid means one process: this host and PID namespace, since this boot. */
 export function describePlace(): string {
@@ -240,15 +237,15 @@ export function describePlace(): string {
 
 /** A process whose start cannot be read. */
 const ALIVE = 'alive';
-const kernelOf = (place: string): string | undefined => place.split('/')[1];
+const readKernel = (place: string): string | undefined => place.split('/')[1];
 
 /** When a process was started: pids are used again, in containers even at each start. `-` when there is none. */
-function startOf(pid: number): string {
+function readStart(pid: number): string {
   try {
-    // Field 22 of /proc/<pid>/stat, in clock ticks since boot; the command in field 2 may hold spaces.
+    // Field 22 of /proc/<pid>/stat, in clock ticks since boot; the command in field 2 may contain spaces.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // One that has ended keeps its pid until its parent asks for it, and some parents never do.
+    // A zombie keeps its pid until its parent reaps it.
     return /[ZX]/.test(fields[0]!) ? '-' : (fields[19] ?? '-');
   } catch {
     return isAlive(pid) ? ALIVE : '-';
@@ -259,6 +256,6 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return codeOf(error) === 'EPERM';
+    return readCode(error) === 'EPERM';
   }
 }

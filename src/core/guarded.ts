@@ -25,7 +25,7 @@ export const authorizeOption: Option<Authorize> = value(
 
 const TEXT = 'text/plain; charset=utf-8';
 
-/** 403 for whom `authorize` refuses; 500 when it or the answer fails, whose reason `failed` hears. Never rejects. */
+/** Answers 403 where `authorize` refuses, and 500 where it or the answer fails, with the reason to `failed`. Never rejects. */
 export function guarded<Body = string>(
   authorize: Authorize | null,
   answer: (request: PerfRequest) => Promise<RawResponse<Body>>,

@@ -11,7 +11,7 @@ const END_MS = 2 ** MAX_EXPONENT;
 export const HISTOGRAM_LAYOUT = 1;
 const FOLD = 2;
 const LAST = OCTAVES * PER_OCTAVE - 1;
-/** Units of 2^-16 ms below 2^14 ms (16 s), of 2^-9 ms above it: 31 bits hold either, with six bits below the highest. */
+/** Units of 2^-16 ms below 2^14 ms (16 s), of 2^-9 ms above it: either fits 31 bits, with six bits below the highest. */
 const FINE_BITS = BITS_PER_OCTAVE - MIN_EXPONENT;
 const COARSE_BITS = 31 - MAX_EXPONENT;
 const FINE_END_MS = 2 ** (30 - FINE_BITS);
@@ -20,10 +20,10 @@ const FINE_END_MS = 2 ** (30 - FINE_BITS);
 const NO_OCTAVES = Array.from({ length: OCTAVES }, (): Float64Array | undefined => undefined);
 
 /** Lower border of a bucket, milliseconds. */
-const lowerOf = (index: number): number =>
+const findLower = (index: number): number =>
   2 ** ((index >> BITS_PER_OCTAVE) + MIN_EXPONENT) * (1 + (index & (PER_OCTAVE - 1)) / PER_OCTAVE);
 
-const middleOf = (index: number): number => (lowerOf(index) + lowerOf(index + 1)) / 2;
+const findMiddle = (index: number): number => (findLower(index) + findLower(index + 1)) / 2;
 
 /** Log-linear, of milliseconds: relative error at most 0.78 % between 1 µs and 70 minutes. Recording never throws. */
 export class Histogram {
@@ -59,7 +59,7 @@ export class Histogram {
     Object.assign(this, { count: 0, sumMs: 0, maxMs: 0, minMs: Infinity });
   }
 
-  /** Milliseconds, as records and snapshots tell them. */
+  /** Milliseconds. */
   figures(): { mean: number; p50: number; p95: number; p99: number; max: number } {
     const [p50, p95, p99] = this.quantilesMs([0.5, 0.95, 0.99]) as [number, number, number];
     return { mean: this.meanMs, p50, p95, p99, max: this.maxMs };
@@ -82,8 +82,8 @@ export class Histogram {
         if (lowest === -1) lowest = highest;
       }
     }
-    fresh.maxMs = Math.max(fresh.maxMs, now.maxMs > this.maxMs ? now.maxMs : middleOf(highest));
-    fresh.minMs = Math.min(fresh.minMs, now.minMs < this.minMs ? now.minMs : middleOf(lowest));
+    fresh.maxMs = Math.max(fresh.maxMs, now.maxMs > this.maxMs ? now.maxMs : findMiddle(highest));
+    fresh.minMs = Math.min(fresh.minMs, now.minMs < this.minMs ? now.minMs : findMiddle(lowest));
     fresh.count += now.count - this.count;
     fresh.sumMs += Math.max(0, now.sumMs - this.sumMs);
     const { count, sumMs, minMs, maxMs } = now;
@@ -123,7 +123,7 @@ export class Histogram {
     for (let i = OCTAVES - 1; i >= 0; i--) {
       const octave = this.octaves[i];
       for (let j = PER_OCTAVE - 1; octave !== undefined && j >= 0; j--) {
-        const middle = Math.min(this.maxMs, middleOf((i << BITS_PER_OCTAVE) + j));
+        const middle = Math.min(this.maxMs, findMiddle((i << BITS_PER_OCTAVE) + j));
         if (middle <= capMs) return Math.max(0, (this.sumMs - overMs) / this.count);
         overMs += octave[j]! * (middle - capMs);
       }
@@ -145,15 +145,15 @@ export class Histogram {
   quantilesMs(qs: readonly number[]): number[] {
     if (this.count === 0) return qs.map(() => 0);
     const found: number[] = [];
-    const rankOf = (index: number): number => Math.max(1, Math.ceil(qs[index]! * this.count));
-    let [seen, rank] = [0, rankOf(0)];
+    const findRank = (index: number): number => Math.max(1, Math.ceil(qs[index]! * this.count));
+    let [seen, rank] = [0, findRank(0)];
     for (let i = 0; i < OCTAVES && rank < this.count; i++) {
       const octave = this.octaves[i];
       for (let j = 0; octave !== undefined && j < PER_OCTAVE && rank < this.count; j++) {
         seen += octave[j]!;
         while (seen >= rank && rank < this.count) {
-          found.push(Math.min(this.maxMs, Math.max(this.minMs, middleOf((i << BITS_PER_OCTAVE) + j))));
-          rank = found.length < qs.length ? rankOf(found.length) : Infinity;
+          found.push(Math.min(this.maxMs, Math.max(this.minMs, findMiddle((i << BITS_PER_OCTAVE) + j))));
+          rank = found.length < qs.length ? findRank(found.length) : Infinity;
         }
       }
     }
@@ -168,7 +168,7 @@ export class Histogram {
     let index = 0;
     for (const bound of boundsMs) {
       const last = this.indexOf(bound);
-      const end = middleOf(last) <= bound ? last + 1 : last;
+      const end = findMiddle(last) <= bound ? last + 1 : last;
       while (index < end) {
         const octave = this.octaves[index >> BITS_PER_OCTAVE];
         const stop = Math.min(end, (index | (PER_OCTAVE - 1)) + 1);

@@ -4,10 +4,8 @@ export interface Linked<T> {
   next: T | null;
 }
 
-/**
- * Objects that come and go with requests, in their order. Not a Set: V8's outgrown tables point to their successors
- * (`OrderedHashTable::SetNextTable`), and one old table keeps all of them, with what they held, until a full collection.
- */
+// A Set's outgrown table in the old generation retains its successors and their entries (V8's `OrderedHashTable::SetNextTable`).
+/** Objects that come and go with requests, in their order. */
 export class LinkedList<T extends Linked<T>> {
   size = 0;
   first: T | null = null;

@@ -1,10 +1,7 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/**
- * Makes a folder, and those above it that are missing. Node's `recursive` tries for ever where the kernel makes none, as in /proc:
- * at least up to Node 26.
- */
+/** Makes a folder and its parents. Up to Node 26, `recursive` never returns where the kernel makes none, as in /proc. */
 export function makeFolder(path: string, mode?: number): void {
   const isThere = (): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
   if (isThere()) return;

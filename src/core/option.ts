@@ -1,7 +1,7 @@
 import { PerfError } from './perf.error.js';
 import { REDACTED, SecretNames } from './secret-names.js';
 
-/** Reads one option: what it may be, its default, and the value or a {@link PerfError} that says what to do. */
+/** Reads one option: what it may be, its default, and the value or a {@link PerfError} with the fix. */
 export interface Option<T> {
   /** How the sentence goes on: "`path` must be …". */
   readonly expected: string;
@@ -20,10 +20,10 @@ export function optionError(path: string, expected: string, given: unknown, advi
 }
 
 const secrets = new SecretNames([]);
-/** Perhaps of a URL, whose password may hold what should have been escaped. */
+/** May be a URL with an unescaped password. */
 const MAYBE_CREDENTIALS = /:.*@/s;
 
-/** A value and its type, short and on one line. Objects are named, never printed: they may hold secrets, as a text may that looks it. */
+/** A value and its type, short and on one line. Objects are named, never printed: they may contain secrets, as texts of their form do. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return `\`${String(value)}\``;
   if (typeof value === 'string') {
@@ -49,7 +49,7 @@ export interface NumberRule {
   integer?: boolean;
 }
 
-/** One value, whatever `is` says of it. Without a default it must be given. */
+/** One value that passes `is`. Without a default it must be given. */
 export function value<T>(expected: string, is: (value: unknown) => boolean, byDefault?: T): Option<T> {
   return option(expected, (given, path) => {
     if (given === undefined && byDefault !== undefined) return byDefault;
@@ -58,7 +58,7 @@ export function value<T>(expected: string, is: (value: unknown) => boolean, byDe
   });
 }
 
-/** A finite number; above 0 unless `min` says otherwise. */
+/** A finite number; above 0 without `min`. */
 export function number(rule: NumberRule): Option<number> {
   const range = rule.min === undefined ? 'above 0' : `of ${rule.min} or more`;
   const expected = `${rule.unit} ${range}${rule.max === undefined ? '' : ` and at most ${rule.max}`}`;
@@ -171,23 +171,23 @@ export function feature<S extends Shape>(shape: S): Option<ResolvedShape<S> | nu
 }
 
 function unknownKey(prefix: string, key: string, known: readonly string[]): PerfError {
-  const nearest = nearestOf(key, known);
+  const nearest = findNearest(key, known);
   const advice = nearest === null ? `Known options: ${known.join(', ')}.` : `Did you mean \`${prefix}${nearest}\`?`;
   return new PerfError('PERF_ERR_OPTION', `\`${prefix}${key.slice(0, 60)}\` is not an option. ${advice}`);
 }
 
-function nearestOf(key: string, known: readonly string[]): string | null {
+function findNearest(key: string, known: readonly string[]): string | null {
   let best: string | null = null;
   let bestDistance = Math.max(2, Math.ceil(key.length / 2));
   for (const candidate of known) {
-    const distance = distanceOf(key.slice(0, 60).toLowerCase(), candidate.toLowerCase());
+    const distance = measureDistance(key.slice(0, 60).toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
 }
 
 /** 0 when only the unit is missing: `slow` for `slowMs`. */
-function distanceOf(key: string, candidate: string): number {
+function measureDistance(key: string, candidate: string): number {
   return key.length > 2 && candidate.startsWith(key) ? 0 : editDistance(key, candidate);
 }
 

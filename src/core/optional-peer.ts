@@ -28,7 +28,7 @@ export async function installedPeer<T>(name: string, load: () => Promise<T>): Pr
   }
 }
 
-/** Only the package itself: one that is installed but misses a dependency of its own must say so itself. */
+/** Only the package itself: one that is installed but misses a dependency of its own throws its own error. */
 function isMissing(error: unknown, name: string): boolean {
   if (!(error instanceof Error)) return false;
   // Vite (Vitest too) puts a module that throws this in the place of an optional peer that it cannot find.

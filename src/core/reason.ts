@@ -9,7 +9,7 @@ export function reasonOf(error: unknown, maxLength = 300): string {
     const message = error.message || (error as NodeJS.ErrnoException).code || error.name;
     return shown(message, maxLength);
   } catch {
-    // An object whose `message` or `toString` throws still must not harm us; its type is all that can be said.
+    // Its `message` or `toString` throws.
     return `an ${typeof error} that cannot be printed`;
   }
 }

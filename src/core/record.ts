@@ -34,7 +34,7 @@ export interface RequestTime {
   upstreamMs: number;
   /** No call was under way, and it waited for a connection of a watched pool. */
   poolWaitMs: number;
-  /** Neither, and the event loop waited for events: timers, and input or output that nobody told of. */
+  /** Neither, and the event loop waited for events: timers, and input or output that no client reports. */
   idleMs: number;
   /** Neither, and the event loop was busy. */
   busyMs: number;
@@ -164,7 +164,7 @@ export interface ResourceSample {
     usageSeconds: number | null;
     userSeconds: number | null;
     systemSeconds: number | null;
-    /** CFS periods of the cgroup that holds the limit. */
+    /** CFS periods of the cgroup with the limit. */
     periods: number | null;
     throttledPeriods: number | null;
     throttledSeconds: number | null;

@@ -8,7 +8,7 @@ import { inRootContext } from './root-context.js';
 import { within } from './within.js';
 import { settleAll } from './settle-all.js';
 
-/** Records that are held, at the most: those waiting for a batch, and those waiting for one slow sink. */
+/** Bound of the records that wait for a batch, and of those that wait for one slow sink. */
 const MAX_HELD = 10_000;
 const BATCH = 500;
 const FLUSH_EVERY_MS = 1_000;
@@ -50,16 +50,13 @@ export class Recorder {
     return wanted.has('all') ? 'all' : wanted.has('slow') ? 'slow' : 'none';
   }
 
-  /**
-   * Starts all sinks at once. A sink whose options are wrong stops the boot, once the others have settled and can be closed; one
-   * that fails otherwise, or has not started by the deadline, is reported and left out.
-   */
+  /** Starts all sinks at once. A wrong option of one stops the boot; a sink that fails otherwise, or is late, is reported and left out. */
   async start(hostOf: HostOf, deadlineMs: number): Promise<void> {
     const [refusal] = await settleAll(this.lanes.map((lane) => lane.start(hostOf, deadlineMs)));
     if (refusal !== undefined) throw refusal;
   }
 
-  /** Hears of each record within its push: it must be quick. */
+  /** Calls `listener` with each record, within its push: it must be quick. */
   listen(listener: (record: PerfRecord) => void): void {
     this.listeners.push(listener);
   }
@@ -77,7 +74,7 @@ export class Recorder {
     else if (length === BATCH) this.immediate ??= inRootContext(() => setImmediate(this.deliver));
   }
 
-  /** Gives every sink what is held and lets each send it; resolves within the deadline, and reports who did not. */
+  /** Publishes and flushes to every sink; resolves within the deadline, and reports each sink that did not. */
   flush(deadlineMs: number): Promise<void> {
     return this.deliverAnd((lane) => lane.flush(deadlineMs));
   }

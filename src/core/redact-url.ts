@@ -15,19 +15,16 @@ export interface MatchedPath {
   readonly declared?: DeclaredParameters | null;
 }
 
-/**
- * A request's URL, path and query, without secrets: parameters and path segments whose name or value looks like one. What cannot
- * be read is left out, never passed on.
- */
+/** Path and query without the parameters and segments whose name or value has a secret's form, or that cannot be decoded. */
 export function redactUrl(url: string, matched: MatchedPath, secrets: SecretNames): string {
-  const [path, query] = splitUrl(headOf(url));
+  const [path, query] = splitUrl(cutUrl(url));
   const redactedPath = redactPath(path, matched, secrets);
   const redacted = query === null ? redactedPath : `${redactedPath}?${redactQuery(query, secrets)}`;
   return printable(redacted, MAX_URL_LENGTH);
 }
 
 /** The part of a URL that is read, so that a long one costs no more than a short one. What is not there as a whole is left out. */
-function headOf(url: string): string {
+function cutUrl(url: string): string {
   if (url.length <= MAX_URL_LENGTH) return url;
   const end = Math.max(...['/', '?', '&'].map((mark) => url.lastIndexOf(mark, MAX_URL_LENGTH - 2)));
   return `${url.slice(0, end + 1)}…`;
@@ -50,15 +47,12 @@ function redactPath(path: string, matched: MatchedPath, secrets: SecretNames): s
   return segments.map((segment, index) => (isSafe(segment, index) ? segment : REDACTED)).join('/');
 }
 
-/**
- * Segments that a secret parameter of the matched route has. They are found by the values that the router has read: it may have
- * routed another path than the client has sent, so that indexes mean nothing.
- */
+/** Segments of the matched route's secret parameters, by the router's values: it may have routed another path than the client has sent. */
 function hiddenByRoute(segments: readonly string[], matched: MatchedPath, secrets: SecretNames): readonly number[] {
   const pattern = matched.pattern ?? '';
   const names = secretParameters(pattern, secrets);
   if (names.length === 0) return [];
-  const byValue = findValues(segments, valuesOf(names, pattern, matched.parameters ?? {}));
+  const byValue = findValues(segments, readValues(names, pattern, matched.parameters ?? {}));
   return byValue ?? findByPattern(segments, pattern, secrets);
 }
 
@@ -69,7 +63,11 @@ const secretParameters = (pattern: string, secrets: SecretNames): string[] =>
 const PARAMETER = /[:*]\w+/g;
 
 /** Texts; of a wildcard with several segments, one for each. */
-function valuesOf(names: readonly string[], pattern: string, parameters: Readonly<Record<string, unknown>>): string[] {
+function readValues(
+  names: readonly string[],
+  pattern: string,
+  parameters: Readonly<Record<string, unknown>>,
+): string[] {
   return names.flatMap((name) => {
     const key = name.slice(1);
     // Fastify's wildcards have no names.
@@ -93,7 +91,7 @@ function findValues(segments: readonly string[], values: readonly string[]): num
   return found;
 }
 
-/** Shorter values stand in too many words. */
+/** Shorter values are parts of too many words. */
 const MIN_PART = 3;
 
 function indexesWith(texts: readonly string[], value: string): number[] {
@@ -112,10 +110,7 @@ function findByPattern(segments: readonly string[], pattern: string, secrets: Se
   return segments.flatMap((segment, index) => (isHidden(segment, index) ? [index] : []));
 }
 
-/**
- * Segments behind a literal that precedes a secret parameter of some route, in a path that none has matched, or a wildcard: a
- * link with a slash too many still holds a token that is good.
- */
+/** In a path that no route or a wildcard has matched: segments behind a literal that precedes a secret parameter of some route. */
 function hiddenByOthers(segments: readonly string[], matched: MatchedPath, secrets: SecretNames): readonly number[] {
   const { pattern, declared = null } = matched;
   if (declared === null || (pattern !== null && pattern !== '' && !pattern.includes('*'))) return [];

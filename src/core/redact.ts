@@ -92,12 +92,12 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
   }
 }
 
-/** Variables of a GraphQL request: where its `query` names a secret, as in `login(password: $p)`, any of them may hold it. */
+/** Variables of a GraphQL request: where its `query` names a secret, as in `login(password: $p)`, any of them may be it. */
 const VARIABLES = 'variables';
 const TOO_LARGE = new Error('too large to redact');
 const PAIR_VALUES: ReadonlySet<string> = new Set(['value', 'values', 'content', 'text', 'data', 'v', 'val']);
 
-/** One word, as the name of a header, field or question is: what is secret stands beside it. */
+/** One word, as the name of a header, field or question is: its value is a field beside it. */
 const isName = (value: unknown): boolean => typeof value === 'string' && /^[\w./[\]:-]{1,60}$/.test(value);
 
 function isPlain(value: object): boolean {

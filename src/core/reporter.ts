@@ -1,7 +1,7 @@
 import { printable } from './printable.js';
 import { inRootContext } from './root-context.js';
 
-/** Reasons in a message may hold what a client sent. Longer than any message of ours. */
+/** Reasons in a message may quote clients. Longer than any message of ours. */
 const MAX_LENGTH = 2_000;
 
 /** Logs what happened to the library itself. The module wires it to Nest's `Logger`. */
@@ -11,10 +11,7 @@ export interface Reporter {
   error(message: string): void;
 }
 
-/**
- * Writes one printable line a message. Never throws: in a timer or a listener, what an application's logger throws would end the
- * process.
- */
+/** Writes one printable line a message. Never throws: an error of the application's logger in one of our timers would end the process. */
 export function safeReporter(reporter: Reporter): Reporter {
   const say =
     (level: keyof Reporter) =>
@@ -22,7 +19,7 @@ export function safeReporter(reporter: Reporter): Reporter {
       try {
         reporter[level](printable(message, MAX_LENGTH));
       } catch {
-        // There is nobody else to tell.
+        // No other logger is left.
       }
     };
   return { log: say('log'), warn: say('warn'), error: say('error') };

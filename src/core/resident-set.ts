@@ -1,7 +1,4 @@
-/**
- * Resident memory of this process, bytes. Node opens a file of `/proc` for it: without a descriptor that is left, or without `/proc`,
- * it is the most that it has ever been.
- */
+/** Resident memory of this process, bytes; its maximum where no descriptor is left for Node's read of `/proc`. */
 export function residentBytes(): number {
   try {
     return process.memoryUsage.rss();

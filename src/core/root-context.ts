@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 
 const root = new AsyncResource('nestjs-perf', { requireManualDestroy: true });
-// It holds nothing open: tools that look for open handles are told so at once.
+// Tools that list open handles must not count it.
 root.emitDestroy();
 
 /** Runs `work` outside of every request: what the library schedules is nobody's, and loggers follow the context. */

@@ -1,6 +1,6 @@
 export const REDACTED = '[redacted]';
 
-/** Words that mark a header, parameter or field as secret, wherever they stand in its name, several of them too. */
+/** Words that mark a header, parameter or field as secret, anywhere in its name, in the plural too. */
 const SECRET_WORDS: ReadonlySet<string> = new Set(
   (
     'auth bearer csrf cvc cvv hmac jwt key mfa mnemonic nonce otp pass passcode pin pw saml sess sid sig signed ssn ssid tan ' +
@@ -27,16 +27,13 @@ const KEY =
   /(?<![\w-])eyJ[\w-]{6,}\.[\w.-]{4,}|\b(?:sk|pk|rk|whsec)[_-][\w-]{12,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bSG\.[\w-]{12,}|\bnpm_\w{20,}/;
 const SECRET_VALUE = new RegExp(`${KEY.source}|-----BEGIN|\\b(?:Bearer|Basic|Digest|Negotiate)\\s+\\S{4,}`, 'i');
 
-/**
- * Candidates for the number of a payment card: 14 to 16 digits of the ranges that are given to them (ISO/IEC 7812), 13 and 19 of
- * those that still have such numbers. Words may be glued to it: `visa4111…`.
- */
+/** Candidates for a payment card's number (ISO/IEC 7812): 14 to 16 digits, 13 and 19 of issuers that have such. Words may precede it: `visa4111…`. */
 const MAYBE_CARDS: readonly RegExp[] = [
   /(?<!\d)(?<!\d[.-])(?:2[2-7]|3\d|4\d|5\d|6\d)(?:[ \u00a0-]{0,2}\d){12,14}(?!\d)(?!\.\d)/g,
   /(?<![\d.])(?:4\d{12}|(?:4\d|50|6[237])\d{17})(?![\d.])/g,
   /(?<![\d.])[2-6]\d{3}(?:\.\d{4}){3}(?![\d.])/g,
 ];
-/** Texts below hold no card's number, and no run. */
+/** Shorter texts contain no card's number, and no run. */
 const LEAST_LENGTH = 13;
 /** Numbers below are no card's. */
 export const LEAST_CARD = 4e12;
@@ -62,7 +59,7 @@ const CREDENTIALS_IN_URL = /:\/\/[^/\s@]*:[^/\s@]*@/g;
 /** With something in it that no word has: "Basic authentication" is none. */
 const HTTP_CREDENTIALS = /\b(Bearer|Basic|Digest|Negotiate)\s+(?=\S*[\d=.])\S{8,}/gi;
 
-/** A sentence, as errors have it, without the keys and credentials that stand in it. */
+/** Removes keys and credentials from a sentence, as errors have it. */
 export const withoutSecrets = (sentence: string): string =>
   sentence
     .replaceAll(CREDENTIALS_IN_URL, `://${REDACTED}@`)
@@ -103,10 +100,7 @@ const isObjectId = (run: string): boolean => {
   return seconds >= FIRST_OBJECT_ID_SECONDS && seconds <= Date.now() / 1_000 + 86_400;
 };
 
-/**
- * Whether letters, digits and cases alternate as they do in a key. Words with numbers in them (`iphone-14-pro-256gb`) and names
- * (`getUserById2`) change a few times; a random text does at every third to second character.
- */
+/** Whether letters, digits and cases alternate as in a key: at every third character or oftener, unlike `iphone-14-pro-256gb`, `getUserById2`. */
 function alternates(run: string): boolean {
   const mixed = run.match(/(?<=[a-z])\d|(?<=\d)[a-z]/gi)?.length ?? 0;
   const humps = run.match(/(?<=[a-z])[A-Z]/g)?.length ?? 0;
@@ -129,7 +123,7 @@ export class SecretNames {
     this.denied = new Set(denyNames.map(plain));
   }
 
-  /** Whether a header, parameter or field of this name holds a secret. */
+  /** Whether a header, parameter or field of this name is secret. */
   isSecret(name: string): boolean {
     const flat = plain(name);
     if (this.denied.has(flat) || SECRET_PARTS.some((part) => flat.includes(part))) return true;
@@ -150,7 +144,7 @@ export class SecretNames {
     );
   }
 
-  /** Whether a value looks like a secret by itself. */
+  /** Whether a value has the form of a secret. */
   isSecretValue(value: string): boolean {
     if (SECRET_VALUE.test(value) || WITH_CREDENTIALS.test(value)) return true;
     if (value.length < LEAST_LENGTH) return false;

@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 
 const LISTENERS: unique symbol = Symbol('perf:listeners');
 
-/** A stand-in for a client may have no `listeners()`: it gets one listener for each application. */
+/** A test double of a client may have no `listeners()`: it gets one listener for each application. */
 type Emitter = Pick<EventEmitter, 'on' | 'off' | 'prependListener'> & Partial<Pick<EventEmitter, 'listeners'>>;
 type Listener = (told: never) => void;
 interface Shared {
@@ -10,10 +10,7 @@ interface Shared {
   readonly [LISTENERS]: Set<Listener>;
 }
 
-/**
- * Adds a listener to what all applications of a process have in common, where they have one together: Node takes more than ten
- * for a leak, and warns. Returns what removes it.
- */
+/** Adds a listener to an emitter that all applications of a process share, where they have one together: Node warns above ten. Returns its removal. */
 export function listenShared(
   emitter: Emitter,
   event: string,

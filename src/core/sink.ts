@@ -49,7 +49,7 @@ export interface PerfSink {
   start?(host: PerfSinkHost): void | Promise<void>;
   /** Batches, off the request path. The next batch comes when the returned promise has settled. */
   publish(records: readonly PerfRecord[]): void | Promise<void>;
-  /** Sends what is still held back, within the deadline (milliseconds). */
+  /** Sends what is still buffered, within the deadline (milliseconds). */
   flush?(deadlineMs: number): Promise<void>;
   /** `host` is what `start()` was given: one object may be the sink of several applications. */
   close?(host?: PerfSinkHost): Promise<void>;

@@ -37,7 +37,6 @@ export interface RouteCompressionStats {
   route: string;
   compressed: number;
   cacheHits: number;
-  /** Bytes of the encoded responses before and after. */
   bytesIn: number;
   bytesOut: number;
 }
@@ -100,7 +99,7 @@ export interface UpstreamSnapshot {
 
 /** The watched connection pools of one upstream: connections now, and waits since the application started. */
 export interface PoolSnapshot {
-  /** The most connections that it may open; null where the pool does not tell, like the next three. */
+  /** The most connections that it may open; null where the pool has no such count, like the next three. */
   max: number | null;
   total: number | null;
   idle: number | null;
@@ -111,11 +110,10 @@ export interface PoolSnapshot {
   waitMs: Durations;
 }
 
-/** How much of a route one user has asked for in the last hour. The truth lies between each figure and its `…AtLeast`. */
+/** How much of a route one user has requested in the last hour. The truth lies between each figure and its `…AtLeast`. */
 export interface UserUse {
-  /** As `unit` tells it, or a hash of it with `users.redact`. */
+  /** The user's id, or a hash of it with `users.redact`. */
   unit: string;
-  /** `'GET /users/:id'` */
   route: string;
   count: number;
   countAtLeast: number;
@@ -130,7 +128,7 @@ export interface ResilientUpstreamStats {
   /** `half-open`: the next calls are let through to try it. */
   state: 'closed' | 'open' | 'half-open';
   inFlight: number;
-  /** All that were asked for: those of the next five counters, and `inFlight`. For Redis, commands; a pipeline is one. */
+  /** All calls: those of the next five counters, and `inFlight`. For Redis, commands; a pipeline is one. */
   calls: number;
   /** Calls that the application gave up itself are among them. */
   succeeded: number;
@@ -176,10 +174,10 @@ export interface CachedMethodStats {
   savedMs: number;
 }
 
-/** Something worth a look, in words. */
+/** A remark on the application, in words. */
 export interface Finding {
   /**
-   * `'repeated-calls'`: N+1, requests of a route ask one upstream for the same URL or command three times and more, on average;
+   * `'repeated-calls'`: N+1, requests of a route send one upstream the same URL or command three times and more, on average;
    * `'pool-wait'`: they wait for a connection of a watched pool;
    * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream;
    * `'missed-runs'`: a measured cron job or interval has not started for three of its periods.
@@ -247,7 +245,7 @@ export interface OffloadStats {
   waitMs: Durations;
   /** Time in which the workers were busy with calls, less the cloning on the main thread. Below 0: not worth it. */
   savedLoopMs: number;
-  /** While calls were running, the container's CPU limit held the process back for so long; 0 where no limit is seen. */
+  /** Time in which the container's CPU limit throttled the process while calls were running; 0 where no limit is visible. */
   throttledMs: number;
   methods: readonly OffloadMethodStats[];
 }

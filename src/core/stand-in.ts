@@ -1,10 +1,7 @@
-/** Functions that have been taken away, and what was there before each: another may still stand in its place. */
+/** Removed wrappers, and the property that each replaced: wrappers may be removed in any order. */
 const gone = new WeakMap<object, PropertyDescriptor | undefined>();
 
-/**
- * Puts a function on an object for its method. Returns what takes it away again, in whatever order several go and whatever else has
- * been put there meanwhile; null where the object is frozen.
- */
+/** Puts a function on an object in the place of its method. Returns its removal, whichever others are there then; null where the object is frozen. */
 export function putOn(target: object, methodName: string, stands: object): (() => void) | null {
   const before = Object.getOwnPropertyDescriptor(target, methodName);
   const property = { value: stands, configurable: true, writable: true, enumerable: before?.enumerable ?? false };

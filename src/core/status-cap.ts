@@ -6,7 +6,7 @@ export class StatusCap {
 
   constructor(private readonly maxUnregistered: number) {}
 
-  /** The status itself, else the x00 of its class, which stands for a status that is not known (RFC 9110 section 15). */
+  /** The status itself, else the x00 of its class, which means an unknown status of it (RFC 9110 section 15). */
   admit(status: number): number {
     if (STATUS_CODES[status] !== undefined || this.admitted.has(status)) return status;
     if (this.admitted.size >= this.maxUnregistered) return classStatus(status);

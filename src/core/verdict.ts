@@ -1,8 +1,8 @@
 /** One part of a change: its share, 0 to 1. */
 export interface VerdictReason {
   /**
-   * `mix`: slower routes are asked for more; `own`: the handler's own work; `loop-wait`: the event loop was busy with something
-   * else; `upstream`: calls to others; `unexplained`: timers, files, clients that nobody hears of.
+   * `mix`: slower routes have a larger share of the requests; `own`: the handler's own work; `loop-wait`: the event loop was busy with something
+   * else; `upstream`: calls to others; `unexplained`: timers, files, clients without a channel.
    */
   part: 'mix' | 'own' | 'loop-wait' | 'upstream' | 'unexplained';
   /** The upstream, the route, or what kept the loop. */
@@ -34,7 +34,7 @@ export interface Verdict {
   text: string;
 }
 
-/** How a verdict's text tells whom it concerns. */
+/** The part of a verdict's text that names its user. */
 export const forUser = (name: string): string => `for user ${name}`;
 
 /** The text of a verdict with another name for its user. */

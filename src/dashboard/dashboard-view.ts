@@ -225,7 +225,7 @@ export class DashboardView {
   private *putSections(snapshot: PerfSnapshot, routes: readonly ShownRoute[]): Steps<number> {
     const { overview, history } = this.sources;
     const { records, recent, nameOf } = this;
-    const reasons = overview.reasonsOf(snapshot);
+    const { reasons } = overview.health(snapshot);
     yield;
     const verdicts = history?.verdicts() ?? [];
     yield;

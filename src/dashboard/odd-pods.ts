@@ -1,4 +1,4 @@
-import { medianOf } from '../core/statistics/median.js';
+import { findMedian } from '../core/statistics/median.js';
 import type { PodMinute } from '../ports/history.js';
 import { bytesOf, durationOf, percentOf } from './format.js';
 import type { PodRow, Problem } from './view.js';
@@ -40,7 +40,7 @@ export function podRows(pods: readonly PodMinute[]): PodRow[] {
 }
 
 function isOdd({ valueOf, least }: Figure, pod: PodMinute, all: readonly PodMinute[]): boolean {
-  const usual = medianOf(all.filter((other) => other !== pod).map(valueOf));
+  const usual = findMedian(all.filter((other) => other !== pod).map(valueOf));
   const value = valueOf(pod);
   return value >= TIMES * usual && value - usual >= least;
 }
@@ -52,7 +52,7 @@ export function oddProblems(rows: readonly PodRow[]): Problem[] {
     .slice(0, 5)
     .map((row) => {
       const odd = FIGURES.filter(({ key }) => row.odd.includes(key)).map(({ name, valueOf, textOf }) => {
-        const usual = medianOf(rows.filter((other) => other !== row).map(valueOf));
+        const usual = findMedian(rows.filter((other) => other !== row).map(valueOf));
         return `${name} ${textOf(valueOf(row))}, ${textOf(usual)} elsewhere`;
       });
       return { level: 'warn', section: 'pods', text: `Pod ${row.pod} is the odd one: ${odd.join('; ')}.` };

@@ -9,7 +9,7 @@ export const WORD = {
   lostUs: 3,
   rate: 4,
   due: 5,
-  /** When the thread has asked for the sample that is under way, in {@link UNITS_PER_MS}. */
+  /** When the thread has requested the sample that is under way, in {@link UNITS_PER_MS}. */
   askedAt: 6,
   described: 7,
   /** 1 while an inspector session of the thread is connected. */

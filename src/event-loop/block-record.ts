@@ -31,7 +31,7 @@ export class CarefulReader {
 
   readonly failed = (doing: string, error: unknown): void => {
     const cause = `${doing} for an event-loop block failed`;
-    // The error is the application's own, and may hold its data: only its kind is reported.
+    // The error is the application's own, and may contain its data: only its kind is reported.
     this.report.report(cause, `${cause} (${nameKind(error)}). It is left out of the record.`);
   };
 }
@@ -68,7 +68,7 @@ export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: Re
   const { block, verdict, samples, gcMs, delayed } = judged;
   const { secrets, replay, reader, methods, address } = rules;
   const { request, suspect } = verdict;
-  // In a bundle only the map tells a dependency from the application's code.
+  // In a bundle only the map distinguishes a dependency from the application's code.
   const isApplications: IsApplications = (frame) =>
     isApplicationFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
   const { frames, application } = chooseStack(rules.stack ? verdict.shown : [], isApplications, locate);
@@ -121,10 +121,7 @@ interface Place {
 
 type IsApplications = (frame: Frame) => boolean;
 
-/**
- * The stack of the source line that was seen most often, and the application's frame in it: compiled code may have one line. Where
- * most samples show no code of the application, the stack of the dependency's function that was seen most often.
- */
+/** The stack with the most frequent source line of the application; of a dependency's function, where most samples show no line of the application. */
 function chooseStack(
   samples: readonly Pick<Sample, 'frames' | 'cut'>[],
   isApplications: IsApplications,

@@ -3,9 +3,9 @@ import type { RequestState } from '../request/request-state.js';
 import type { Block } from './loop-watch.js';
 import { isCalledBySharedHandle, isIdle, isInSyncIo, isOnlyResumed, type Sample } from './sample.js';
 
-/** A sample that waited longer was held up by a native call that V8 cannot interrupt. */
+/** A sample that waited longer was delayed by a native call that V8 cannot interrupt. */
 const LATE_MS = 5;
-/** Before a sample was asked for, it represents no more time than the sampler usually leaves between two. */
+/** Before its request, a sample represents no more time than the sampler usually leaves between two. */
 const MAX_GAP_MS = 35;
 const MAX_GAP_SHARE = 0.05;
 const HALF = 0.5;
@@ -44,10 +44,7 @@ const showsCode = (sample: Sample): boolean =>
 
 const isInFlight = ({ endedMs }: RequestState, atMs: number): boolean => endedMs === 0 || endedMs > atMs;
 
-/**
- * `samples` in the order in which they were taken, since `block.sinceMs`. `lostMs`: the machine did not run the main thread,
- * which delays samples as a native call does, and proves nothing.
- */
+/** `samples` in their order, since `block.sinceMs`. `lostMs`: the machine did not run the main thread, which delays samples and proves nothing. */
 export function countVotes(
   samples: readonly Sample[],
   block: Pick<Block, 'sinceMs' | 'startMs' | 'endMs'>,

@@ -9,7 +9,7 @@ export interface Evidence extends Pick<Block, 'startMs' | 'endMs' | 'cpuRatio' |
   readonly gcMs: number;
   /** Milliseconds in which the machine did not run the main thread; 0 where unknown. */
   readonly lostMs: number;
-  /** The kernel held the process to its CPU limit around the block. */
+  /** The kernel throttled the process around the block. */
   readonly throttled: boolean;
   readonly thresholdMs: number;
   readonly debugged: boolean;
@@ -32,7 +32,7 @@ const SEEN_OFTEN = 3;
 const SOME_GC_RATIO = 0.25;
 const IDLE_CPU_RATIO = 0.3;
 
-/** Decides what held the loop, and which request is named for it. Null: the pause of a debugger, no block. */
+/** Decides the cause of a block, and which request is named for it. Null: the pause of a debugger, no block. */
 export function findCause(evidence: Evidence): Verdict | null {
   const { votes, cpuRatio, gcMs, thresholdMs, inPieces, lostMs } = evidence;
   const { winner, isCertain, shown, provenMs } = votes;
@@ -56,7 +56,7 @@ export function findCause(evidence: Evidence): Verdict | null {
   if (shown.length === 0) return { ...nobody, cause: 'unknown', othersWaited: false };
   if (votes.isSplit) return { ...nobody, cause: 'pile-up', shown, othersWaited: isKnown };
   const cause = (asleep && gcMs < SOME_GC_RATIO * windowMs) || votes.isSyncIo ? 'sync-io' : 'javascript';
-  // One sample of a thread that slept outside of Node's own calls: the machine may have stood still, as where it is virtual.
+  // One sample of a thread that slept outside of Node's own calls: a virtual machine may have been suspended.
   const isProven = isCertain && (!asleep || votes.isSyncIo || isSeenOften);
   const [request, suspect] = isProven ? [winner, null] : [null, winner];
   // A suspect's handle, or a batch that an ended request began, may do the work of any request in flight.

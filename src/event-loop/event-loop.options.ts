@@ -4,7 +4,7 @@ import { bytes, duration, headerName, port, secretName } from '../core/shared-op
 /** How event-loop blocks are found and reported. */
 export interface EventLoopOptions {
   /**
-   * A loop that stands still for longer is reported, milliseconds, 20 or more. Lower thresholds need more wake-ups; below
+   * A loop that does not turn for longer is reported, milliseconds, 20 or more. Lower thresholds need more wake-ups; below
    * 20 there would be too few samples of a block to attribute it.
    * @default 50
    */
@@ -26,8 +26,8 @@ export interface EventLoopOptions {
    */
   profile?: boolean;
   /**
-   * `GET /live` and `GET /metrics` on a port of their own, from a thread that answers while the event loop is stuck. `/live` says
-   * since when the loop has not turned, and which route, method and line hold it.
+   * `GET /live` and `GET /metrics` on a port of their own, from a thread that answers while the event loop is stuck. `/live` has
+   * the time since the loop last turned, and the route, method and line that block it.
    * @default none
    */
   port?: number;
@@ -51,7 +51,7 @@ export interface ReplayOptions {
    */
   allowHeaders?: readonly string[];
   /**
-   * Names of headers, parameters and fields that are secret beside those that look it. Also applies to `url` in records.
+   * Names of headers, parameters and fields that are secret beside the built-in ones. Also applies to `url` in records.
    * @default []
    */
   denyNames?: readonly string[];
@@ -78,7 +78,7 @@ export const eventLoopOption = feature({
 
 export interface Timing {
   readonly thresholdMs: number;
-  /** A request that starts or ends so soon after the last beat adds none. A block may look that much longer. */
+  /** A request that starts or ends so soon after the last beat adds none. A block may appear that much longer. */
   readonly beatMs: number;
   readonly tickMs: number;
   readonly idleTickMs: number;

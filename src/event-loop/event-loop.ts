@@ -119,7 +119,7 @@ export class EventLoop implements Feature {
     this.profile?.requestEnded(state);
   }
 
-  /** Whether the sampler's thread has begun to look: a block before that is nobody's. */
+  /** Whether the sampler's thread has begun: earlier blocks have no request. */
   get isSampled(): boolean {
     return this.sampler.running && this.watch.beat.words[WORD.started] === 1;
   }

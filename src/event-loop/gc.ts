@@ -4,7 +4,7 @@ import { pushBounded } from '../core/push-bounded.js';
 const MIN_MS = 1;
 const KEPT = 256;
 
-/** Remembers the last garbage collections. Entries come in a later turn, so ask one turn after the time in question. */
+/** Remembers the last garbage collections. Entries come in a later turn of the loop. */
 export class GcObserver {
   private readonly kept: { startMs: number; endMs: number }[] = [];
   private readonly observer = new PerformanceObserver((list) => {

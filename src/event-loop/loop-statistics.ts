@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { Histogram } from '../core/histogram.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 
-/** Snapshots tell of the last one to two of these: 5 to 10 s. */
+/** A snapshot covers the last one to two of these: 5 to 10 s. */
 export const WINDOW_MS = 5_000;
 /** Lower limit of a window's elapsed time, milliseconds: a snapshot right after the start would show nothing but work. */
 const SHORTEST_MS = 1_000;

@@ -1,5 +1,5 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { methodsOf, prototypeOf, wrappersOf } from '../request/prototypes.js';
+import { listMethods, findPrototype, listWrappers } from '../request/prototypes.js';
 import type { Frame } from './sample.js';
 
 /** The methods of the classes that Nest makes: controllers, providers, guards, cron jobs, consumers. */
@@ -11,7 +11,7 @@ export class ProviderMethods {
 
   /** All of them, as `'ReportsService.render'`. */
   names(): ReadonlySet<string> {
-    return (this.known ??= listMethods(this.modules));
+    return (this.known ??= listProviderMethods(this.modules));
   }
 
   /** The innermost method of such a class in a stack; null when there is none. */
@@ -24,14 +24,14 @@ export class ProviderMethods {
 
 const formatMethod = ({ typeName, name }: Frame): string => `${typeName}.${name}`;
 
-function listMethods(modules: ModulesContainer): Set<string> {
+function listProviderMethods(modules: ModulesContainer): Set<string> {
   const names = new Set<string>();
   const middlewares = [...modules.values()].flatMap((module) => [...module.middlewares.values()]);
-  for (const wrapper of [...wrappersOf(modules), ...middlewares]) {
-    const prototype = prototypeOf(wrapper);
+  for (const wrapper of [...listWrappers(modules), ...middlewares]) {
+    const prototype = findPrototype(wrapper);
     const type: unknown = prototype?.constructor?.name;
     if (prototype === null || typeof type !== 'string') continue;
-    for (const [name] of methodsOf(prototype)) names.add(`${type}.${name}`);
+    for (const [name] of listMethods(prototype)) names.add(`${type}.${name}`);
   }
   return names;
 }

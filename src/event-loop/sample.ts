@@ -16,9 +16,9 @@ export interface Frame {
 
 export interface Sample {
   readonly atMs: number;
-  /** When the thread asked for it. A native call that V8 cannot interrupt delays the answer. */
+  /** When the thread requested it. A native call that V8 cannot interrupt delays the answer. */
   readonly askedMs: number;
-  /** Moments of the sampling rate that it represents; 0: it was taken because the loop stood still. */
+  /** Moments of the sampling rate that it represents; 0: it was taken because the loop did not turn. */
   readonly due: number;
   /** Innermost first; none and not `cut`: the loop was idle. */
   readonly frames: readonly Frame[];
@@ -38,10 +38,7 @@ const selectRunning = (frames: readonly Frame[]): readonly Frame[] => {
   return end < 0 ? frames : frames.slice(0, end);
 };
 
-/**
- * Whether a frame is code of the application: no Node internals, no dependency, none of this library's. The sampler's thread
- * is given this function as text (see sampler-source.ts): it uses nothing from outside.
- */
+/** Whether a frame is code of the application. The sampler's thread runs this function's text (see sampler-source.ts): it uses nothing from outside. */
 export function isApplicationFrame({ file }: Frame, ownFolder: string | null): boolean {
   if (file === null || file === '' || /^(?:node:|wasm:|evalmachine|native )/.test(file)) return false;
   if (file.includes('/node_modules/') || file.includes('\\node_modules\\')) return false;
@@ -75,10 +72,7 @@ export function isInSyncIo({ frames }: Pick<Sample, 'frames'>): boolean {
   return own.some((frame) => isIn(frame, IO_FILES) && frame.name?.endsWith('Sync') === true);
 }
 
-/**
- * Whether the stack is one function that a promise has resumed. V8 answers a sample that a native call has delayed at the next
- * function: the next one in a queue of promises may be another request's.
- */
+/** Whether the stack is one function that a promise has resumed. A sample that a native call delays is taken there, and may be of another request. */
 export function isOnlyResumed({ frames }: Pick<Sample, 'frames'>): boolean {
   const running = selectRunning(frames);
   const end = running.findIndex((frame) => isIn(frame, OWN_CONTEXT));

@@ -18,10 +18,7 @@ const DISCONNECT_MS = 2;
 /** Room to read a map file of two and a half times the mappings that are kept. */
 const HEAP_MB = 128;
 
-/**
- * Why no sampler can run here, or null when one can. Under Node's permission model `connectToMainThread()` without
- * `--allow-inspector` aborts the process (a CHECK in inspector_agent.cc), which nothing could catch.
- */
+/** Why no sampler can run here; null when one can. Under Node's permission model `connectToMainThread()` would abort the process (inspector_agent.cc). */
 export function samplerObstacle(): string | null {
   if (!isMainThread) return 'the application runs in a worker thread';
   if (!process.features.inspector) return 'this Node was built without the inspector';
@@ -76,7 +73,7 @@ export class SamplerWorker {
     }
   }
 
-  /** Makes the thread end by itself, and does not wait for it: it holds no process. */
+  /** Makes the thread end by itself, and does not wait for it: the thread is unref'd. */
   stop(): void {
     this.stopBeforeExit();
     this.ignoreExit();
@@ -148,7 +145,7 @@ export class SamplerWorker {
         this.reportUntraced(`the inspector does not answer (${message.reason.slice(0, 200)})`);
       else this.answer(message.id, message);
     });
-    // Last, since a listener of `message` holds the process again.
+    // Last: a listener of `message` refs the worker again.
     worker.unref();
     return worker;
   }
@@ -167,10 +164,8 @@ export class SamplerWorker {
     for (const id of this.requested.keys()) this.answer(id, null);
   }
 
-  /**
-   * Node writes "Waiting for the debugger to disconnect..." when a process ends during a sample. The answer and the disconnect
-   * arrive as interrupts, so this turns until they have: a wait would let none in.
-   */
+  // Node writes "Waiting for the debugger to disconnect..." when a process ends during a sample.
+  /** Spins until the answer and the disconnect have arrived: they are interrupts, which a wait would not let in. */
   private readonly stopBeforeExit = (): void => {
     Atomics.store(this.words, WORD.mode, MODE.stopped);
     Atomics.notify(this.words, WORD.mode);

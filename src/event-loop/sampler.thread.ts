@@ -5,10 +5,7 @@ import type { FilesRequest, LocationsRequest, SamplerThreadData, ThreadMessage }
 import type { Position, SourceLines } from './source-lines.js';
 import type { LoopHolder } from './witness.thread.js';
 
-/**
- * The sampler's thread: has one expression evaluated on top of the main thread's stack, some times a second while there is
- * work, often while the beat is stale. It starts from its own source text (see sampler-source.ts): it imports nothing.
- */
+/** The sampler's thread: evaluates one expression on top of the main thread's stack. It starts from its own text (see sampler-source.ts), without imports. */
 export function samplerThread(Lines: typeof SourceLines, isApplications: typeof isApplicationFrame): void {
   const { parentPort, receiveMessageOnPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
@@ -16,7 +13,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   const { words, beat, timing, originMs, probeName, workingDirectory, reportsHangs, loaderMaps, witness } =
     workerData as SamplerThreadData;
   const { WORD, MODE, UNITS_PER_MS } = beat;
-  /** Without requests the main thread beats too seldom to show that it stands still: its CPU time does. */
+  /** Without requests the main thread beats too seldom to show that it is blocked: its CPU time does. */
   const parkedPollMs = 200;
   const hotCpuMs = 10;
   const hotShare = 0.3;

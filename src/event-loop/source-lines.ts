@@ -18,10 +18,7 @@ interface Finder {
   findEntry(line: number, column: number): object;
 }
 
-/**
- * Finds positions in the sources that the user wrote, by the `sourceMappingURL` of a file. The sampler's thread is given this
- * class as text (see sampler-source.ts): it uses nothing from outside.
- */
+/** Finds positions in the user's sources. The sampler's thread runs this class's text (see sampler-source.ts): it uses nothing from outside. */
 export class SourceLines {
   private readonly maps = new Map<string, Finder | null>();
   private readonly fs = process.getBuiltinModule('node:fs');
@@ -41,10 +38,8 @@ export class SourceLines {
     return /\.[cm]?tsx?(?:\?.*)?$/.test(fileOrUrl);
   }
 
-  /**
-   * Reads mappings (ECMA-426, 9.2) into five numbers a segment, four times their length: Node's own `SourceMap` takes twenty
-   * times, 58 MB for a bundle of Nest, which a container may not have. Throws when these are no mappings.
-   */
+  // Node's own `SourceMap` takes twenty times the length of the mappings, 58 MB for a bundle of Nest; this takes four times.
+  /** Reads mappings (ECMA-426, 9.2) into five numbers a segment. Throws when these are no mappings. */
   static decode({ mappings, sources }: Pick<SourceMapPayload, 'mappings' | 'sources'>): Finder {
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
     const digits = new Uint8Array(128);

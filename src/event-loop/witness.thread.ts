@@ -18,9 +18,9 @@ export interface WitnessThreadData {
   readonly holders: MessagePort;
 }
 
-/** The code that holds the loop, as the last stack sample showed it. */
+/** The code that blocks the loop, by the last stack sample. */
 export interface LoopHolder {
-  /** The beat that the sample followed: with the next beat it holds the loop no more. */
+  /** The beat that the sample followed: the next beat ends the block. */
   readonly seq: number;
   /** `'GET /reports/:id'`; null outside of requests. */
   readonly route: string | null;
@@ -41,10 +41,7 @@ export type WitnessMessage =
   | { readonly failed: string }
   | { readonly wants: 'metrics' };
 
-/**
- * The witness's thread: an HTTP server with an event loop of its own, which answers while the main thread is stuck. It starts
- * from its own source text (see sampler-source.ts): it imports nothing.
- */
+/** The witness's thread: an HTTP server with an event loop of its own. It starts from its own text (see sampler-source.ts), without imports. */
 export function witnessThread(): void {
   const { parentPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const { createServer } = process.getBuiltinModule('node:http');

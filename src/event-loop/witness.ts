@@ -16,9 +16,9 @@ export interface WitnessOptions {
   readonly wedgedMs: number;
 }
 
-/** Answers `/live` and `/metrics` from a thread of its own, which a stuck event loop does not hold up. */
+/** Answers `/live` and `/metrics` from a thread of its own, which a stuck event loop does not delay. */
 export class Witness {
-  /** The sampler's thread sends here what holds the loop. */
+  /** The sampler's thread sends each {@link LoopHolder} here. */
   readonly told: MessagePort;
   /** The port that it listens on; null until it does. */
   port: number | null = null;
@@ -84,7 +84,7 @@ export class Witness {
       const address = `http://${host.includes(':') ? `[${host}]` : host}:${message.listening}`;
       this.logger.log(`The witness answers while the event loop is stuck: GET ${address}/live and ${address}/metrics`);
     });
-    // Last, since a listener of `message` holds the process again.
+    // Last: a listener of `message` refs the worker again.
     worker.unref();
     return worker;
   }

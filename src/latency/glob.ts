@@ -1,5 +1,5 @@
 /** `*` is any text within a segment, `**` any segments; `/admin/**` is `/admin` and all below it. */
-export function globOf(glob: string): RegExp {
+export function compileGlob(glob: string): RegExp {
   const source = glob.replaceAll(/\/\*\*|\*\*|[*]|[.+?^${}()|[\]\\]/g, (found) => {
     if (found === '/**') return '(?:/.*)?';
     if (found === '**') return '.*';

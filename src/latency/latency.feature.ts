@@ -16,9 +16,9 @@ import { isWork } from '../core/work-methods.js';
 import { UNIT_OF_EXPERIMENTS, UserList } from '../ports/users.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
-import { globOf } from './glob.js';
+import { compileGlob } from './glob.js';
 import { latencyOption } from './latency.options.js';
-import { RouteStats, snapshotRoutes, statsOf } from './route-stats.js';
+import { RouteStats, snapshotRoutes, readStats } from './route-stats.js';
 import { addServerTiming } from './server-timing.js';
 
 type Options = NonNullable<Resolved<typeof latencyOption>>;
@@ -36,7 +36,7 @@ export class Latency implements Feature, LatencyFigures {
     private readonly timeSoFar: TimeSoFar | null,
     private readonly users: UserList | null,
   ) {
-    this.ignored = options.ignore.map(globOf);
+    this.ignored = options.ignore.map(compileGlob);
   }
 
   install(): void {
@@ -55,7 +55,7 @@ export class Latency implements Feature, LatencyFigures {
 
   ended(state: RequestState): void {
     const { route } = state;
-    const stats = route === null ? null : statsOf(route);
+    const stats = route === null ? null : readStats(route);
     if (stats === null) return;
     const durationMs = state.endedMs - state.startedMs;
     if (state.aborted) stats.abortedCount += 1;
@@ -67,8 +67,8 @@ export class Latency implements Feature, LatencyFigures {
   }
 
   private readonly record = (state: RequestState): void => {
-    const { slowMs } = statsOf(state.route!)!;
-    this.host.recorder.push(requestRecordOf(state, this.host, slowMs, this.users?.redact ?? null));
+    const { slowMs } = readStats(state.route!)!;
+    this.host.recorder.push(createRequestRecord(state, this.host, slowMs, this.users?.redact ?? null));
   };
 
   *snapshotSteps(): Steps<Pick<PerfSnapshot, 'routes'>> {
@@ -84,21 +84,21 @@ export class Latency implements Feature, LatencyFigures {
 
   *histograms(): Iterable<RouteHistogram> {
     for (const route of this.host.routes.all) {
-      for (const [status, histogram] of statsOf(route)?.byStatus ?? [])
-        yield { ...countedOf(route, histogram), status };
+      for (const [status, histogram] of readStats(route)?.byStatus ?? [])
+        yield { ...countRoute(route, histogram), status };
     }
   }
 
   *firstByteHistograms(): Iterable<Omit<RouteHistogram, 'status'>> {
     for (const route of this.host.routes.all) {
-      const histogram = statsOf(route)?.firstByte ?? null;
-      if (histogram !== null) yield countedOf(route, histogram);
+      const histogram = readStats(route)?.firstByte ?? null;
+      if (histogram !== null) yield countRoute(route, histogram);
     }
   }
 
   *totals(): Iterable<CountedRoute> {
     for (const route of this.host.routes.all) {
-      const stats = statsOf(route);
+      const stats = readStats(route);
       if (stats === null) continue;
       const { byStatus, abortedCount, blockedMs } = stats;
       const over = this.options.overMs.map((ms, index) => ({ ms, count: stats.over[index] ?? 0 }));
@@ -115,7 +115,7 @@ export class Latency implements Feature, LatencyFigures {
   }
 }
 
-const countedOf = (route: Route, histogram: Histogram): Omit<RouteHistogram, 'status'> => ({
+const countRoute = (route: Route, histogram: Histogram): Omit<RouteHistogram, 'status'> => ({
   method: route.method,
   route: route.pattern,
   handler: route.handler?.name ?? null,
@@ -131,13 +131,18 @@ const isSlow = ({ endedMs, startedMs, reachedFramework }: RequestState, slowMs: 
 type Redact = UserList['redact'];
 
 /** The user of a request, redacted with `users.redact`. */
-function unitOf(state: RequestState, { units }: PerfApplication, redact: Redact): Unit | null {
+function readUnit(state: RequestState, { units }: PerfApplication, redact: Redact): Unit | null {
   const unit = state.unit ?? units.of(state);
   // Experiments put the request's id where nobody is known.
   return unit === null || redact === null || unit.userId === state.id ? unit : { userId: redact(unit.userId) };
 }
 
-function requestRecordOf(state: RequestState, host: PerfApplication, slowMs: number, redact: Redact): RequestRecord {
+function createRequestRecord(
+  state: RequestState,
+  host: PerfApplication,
+  slowMs: number,
+  redact: Redact,
+): RequestRecord {
   const { route, span } = state;
   const durationMs = state.endedMs - state.startedMs;
   const split = state.timing;
@@ -155,7 +160,7 @@ function requestRecordOf(state: RequestState, host: PerfApplication, slowMs: num
     blockedMs: state.blockedMs,
     delayedMs: state.delayedMs,
     variants: state.variants,
-    unit: unitOf(state, host, redact),
+    unit: readUnit(state, host, redact),
     note: state.note,
     release: host.release,
     time: split?.time ?? null,

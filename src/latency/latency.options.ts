@@ -4,7 +4,7 @@ import { duration } from '../core/shared-options.js';
 /** How requests are measured. */
 export interface LatencyOptions {
   /**
-   * Completed requests slower than this are logged as warnings, milliseconds. `@SlowMs()` says it for one route.
+   * Completed requests slower than this are logged as warnings, milliseconds. `@SlowMs()` sets it for one route.
    * @default 1000
    */
   slowMs?: number;

@@ -48,7 +48,7 @@ export class RouteStats {
 }
 
 /** The counts of a route; null while it is not measured. */
-export const statsOf = (route: Route): RouteStats | null => route.stats as RouteStats | null;
+export const readStats = (route: Route): RouteStats | null => route.stats as RouteStats | null;
 
 /** Rows of routes that have seen traffic. All requests without a route share one row, whatever their method. */
 export function* snapshotRoutes(
@@ -63,36 +63,36 @@ export function* snapshotRoutes(
     if (!hasTraffic(route, inFlight)) continue;
     yield;
     if (route.pattern === '') unmatched.push(route);
-    else rows.push(rowOf([route], route.method, inFlight, overMs, figures));
+    else rows.push(createRow([route], route.method, inFlight, overMs, figures));
   }
   if (unmatched.length > 0) {
     const method = unmatched.length === 1 ? unmatched[0]!.method : '*';
-    rows.push(rowOf(unmatched, method, inFlight, overMs, figures));
+    rows.push(createRow(unmatched, method, inFlight, overMs, figures));
   }
   return rows;
 }
 
 function hasTraffic(route: Route, inFlight: ReadonlyMap<Route, number>): boolean {
-  const stats = statsOf(route);
+  const stats = readStats(route);
   return stats !== null && (stats.byStatus.size > 0 || stats.abortedCount > 0 || inFlight.has(route));
 }
 
-function rowOf(
+function createRow(
   routes: readonly Route[],
   method: string,
   inFlight: ReadonlyMap<Route, number>,
   overMs: readonly number[],
   figures: RouteTimeFigures | null,
 ): RouteSnapshot {
-  const all = merged(routes.flatMap((route) => [...statsOf(route)!.byStatus.values()]));
+  const all = merged(routes.flatMap((route) => [...readStats(route)!.byStatus.values()]));
   const [p50, p90, p95, p99] = all.quantilesMs([0.5, 0.9, 0.95, 0.99]) as [number, number, number, number];
   const statuses = { '1xx': 0, '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
   const over = overMs.map((ms) => ({ ms, count: 0 }));
   let [aborted, errors, flying, blockedMs] = [0, 0, 0, 0];
   for (const route of routes) {
-    const stats = statsOf(route)!;
+    const stats = readStats(route)!;
     for (const [status, histogram] of stats.byStatus) {
-      statuses[classOf(status)] += histogram.count;
+      statuses[classifyStatus(status)] += histogram.count;
       if (status >= 500) errors += histogram.count;
     }
     over.forEach((entry, index) => (entry.count += stats.over[index] ?? 0));
@@ -111,7 +111,7 @@ function rowOf(
     errors,
     statuses,
     durationMs: { mean: all.meanMs, p50, p90, p95, p99, max: all.maxMs },
-    firstByteMs: firstByteOf(routes),
+    firstByteMs: summarizeFirstBytes(routes),
     over,
     blockedMs,
     time: figures?.timeOf(routes, blockedMs) ?? null,
@@ -119,8 +119,8 @@ function rowOf(
   };
 }
 
-function firstByteOf(routes: readonly Route[]): RouteSnapshot['firstByteMs'] {
-  const heads = routes.flatMap((route) => statsOf(route)!.firstByte ?? []);
+function summarizeFirstBytes(routes: readonly Route[]): RouteSnapshot['firstByteMs'] {
+  const heads = routes.flatMap((route) => readStats(route)!.firstByte ?? []);
   if (heads.length === 0) return null;
   const [p50, p95, p99] = merged(heads).quantilesMs([0.5, 0.95, 0.99]) as [number, number, number];
   return { p50, p95, p99 };
@@ -139,7 +139,7 @@ function merged(histograms: readonly Histogram[]): Histogram {
 }
 
 /** Statuses beyond 599 are an application's own inventions; they count as server errors. */
-function classOf(status: number): '1xx' | '2xx' | '3xx' | '4xx' | '5xx' {
+function classifyStatus(status: number): '1xx' | '2xx' | '3xx' | '4xx' | '5xx' {
   if (status < 200) return '1xx';
   if (status < 300) return '2xx';
   if (status < 400) return '3xx';

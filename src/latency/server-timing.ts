@@ -11,13 +11,13 @@ export function addServerTiming(state: RequestState, nowMs: MonotonicClock, time
   const { response, startedMs } = state;
   if (response === null) return;
   beforeHead(response, (existing) => {
-    const parts = { total: nowMs() - startedMs, ...partsOf(time?.splitSoFar(state) ?? null) };
+    const parts = { total: nowMs() - startedMs, ...splitTime(time?.splitSoFar(state) ?? null) };
     const ours = Object.entries(parts).map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`);
     return [...(existing === undefined ? [] : [String(existing)]), ...ours].join(', ');
   });
 }
 
-const partsOf = (time: RequestTime | null): Record<string, number> =>
+const splitTime = (time: RequestTime | null): Record<string, number> =>
   time === null ? {} : { own: time.busyMs, up: time.upstreamMs, wait: time.idleMs + time.poolWaitMs };
 
 /** Calls `timing` once, just before the head is written: every way of answering passes `writeHead`. */
@@ -27,7 +27,7 @@ function beforeHead(response: ServerResponse, timing: (existing: OutgoingHttpHea
   response.writeHead = (...head: unknown[]) => {
     if (!heard && !response.headersSent) {
       heard = true;
-      const given = headersOf(head.at(-1));
+      const given = readHeaders(head.at(-1));
       const name = Object.keys(given).find((key) => key.toLowerCase() === HEADER);
       if (name === undefined) response.setHeader(HEADER, timing(response.getHeader(HEADER)));
       else head[head.length - 1] = { ...given, [name]: timing(given[name]) };
@@ -36,5 +36,5 @@ function beforeHead(response: ServerResponse, timing: (existing: OutgoingHttpHea
   };
 }
 
-const headersOf = (given: unknown): OutgoingHttpHeaders =>
+const readHeaders = (given: unknown): OutgoingHttpHeaders =>
   typeof given === 'object' && !Array.isArray(given) ? { ...given } : {};

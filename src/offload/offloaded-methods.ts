@@ -1,7 +1,7 @@
 import { ByInstance } from '../request/by-instance.js';
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadedOn } from '../core/offload-thread.js';
-import { prototypeOf, type wrappersOf } from '../request/prototypes.js';
+import { findPrototype, type listWrappers } from '../request/prototypes.js';
 import { misplaced } from './offload.errors.js';
 import type { ResolvedMethodOptions } from './offload.options.js';
 
@@ -14,7 +14,7 @@ export interface OffloadedMethod {
   readonly options: ResolvedMethodOptions;
 }
 
-type Wrapper = ReturnType<typeof wrappersOf>[number];
+type Wrapper = ReturnType<typeof listWrappers>[number];
 
 const NO_PROVIDERS = [
   ['controllers', 'a route needs its request, which cannot travel. Put it on a method of a provider.'],
@@ -55,7 +55,7 @@ export function offloadedMethods(modules: ModulesContainer): Map<string, Offload
 }
 
 function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
-  const prototype = prototypeOf(wrapper);
+  const prototype = findPrototype(wrapper);
   if (prototype === null) return [];
   const instance = wrapper.instance as object;
   return offloadedOn(prototype).map(([methodName, options]) => {

@@ -4,7 +4,7 @@ export interface ExperimentAnswer {
   /** The answer in one line. */
   text: string;
   caveats: readonly string[];
-  /** Difference of the mean latency, on against off; null when nothing can be said. */
+  /** Difference of the mean latency, on against off; null with too little data. */
   comparison: { relativeDelta: number; ci: readonly [number, number]; pValue: number } | null;
 }
 

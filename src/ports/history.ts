@@ -40,7 +40,7 @@ export interface RangeFigures {
   durationMs: HistoryDurations;
   over: readonly { ms: number; count: number }[];
   blockedMs: number;
-  /** Means a request, milliseconds; null where nothing tells. `ownMs` is CPU time, `waitMs` the loop busy with something else. */
+  /** Means a request, milliseconds; null where it is unknown. `ownMs` is CPU time, `waitMs` the loop busy with something else. */
   upstreamMs: number | null;
   ownMs: number | null;
   waitMs: number | null;
@@ -93,7 +93,7 @@ export interface RouteCounts {
   readonly routes: ReadonlyMap<string, Counts>;
 }
 
-/** One pod's last minute, as it stands beside the others. */
+/** One pod's last minute. */
 export interface PodMinute {
   pod: string;
   instance: string;
@@ -103,7 +103,7 @@ export interface PodMinute {
   requests: number;
   errors: number;
   p95Ms: number;
-  /** Shares, 0 to 1: the event loop was busy, the kernel held the process back (above 1 with several CPUs). */
+  /** Shares, 0 to 1: the event loop was busy, the kernel throttled the process (above 1 with several CPUs). */
   loopBusy: number;
   throttled: number;
   /** Resident set of the process. */

@@ -12,13 +12,13 @@ export interface RecordedTraffic {
 /** Records the application's traffic to a file, for a load test or a comparison of two releases. */
 export interface Recording {
   /**
-   * Begins. It ends by itself after `forMs` milliseconds, when `maxBytes` are written, or when the application closes, and says so.
+   * Begins. It ends by itself after `forMs` milliseconds, when `maxBytes` are written, or when the application closes, with a line in the log.
    * @throws PERF_ERR_OPTION; PERF_ERR_RECORDING while another one runs, or when the directory cannot be written to;
    * PERF_ERR_OFF with `enabled: false`; PERF_ERR_EXTENSION without `extensions: [record({ directory })]`
    */
   start(options: { forMs: number }): void;
   /**
-   * Ends it, and tells what it has left; of one that has ended by itself too.
+   * Ends it, and resolves with its result, also where it has ended by itself.
    * @throws PERF_ERR_RECORDING when none was started, or its file could not be written; PERF_ERR_EXTENSION
    */
   stop(): Promise<RecordedTraffic>;

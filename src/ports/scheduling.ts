@@ -1,4 +1,4 @@
-/** For how long a CPU limit has held this process back. Unknown is null. */
+/** Time for which a CPU limit has throttled this process. Unknown is null. */
 export interface SchedulingLoss {
   /** CFS periods in which the limit that can be seen was hit. */
   throttledPeriods: number | null;
@@ -6,10 +6,10 @@ export interface SchedulingLoss {
   throttledMs: number | null;
 }
 
-/** The port through which the event loop learns that it was late because the kernel held the process back. */
+/** Whether the kernel throttled the process, for blocks of the event loop. */
 export abstract class SchedulingPressure {
   /** Returns the loss since the last reading before `monotonicMs`, some seconds at most; null: none. Never throws. */
   abstract since(monotonicMs: number): SchedulingLoss | null;
-  /** Milliseconds throttled since the first look, summed over CPUs; null where nothing tells. */
+  /** Milliseconds throttled since the first reading, summed over CPUs; null where it is unknown. */
   abstract readonly throttledMs: number | null;
 }

@@ -9,11 +9,11 @@ export abstract class UserList {
   abstract readonly redact: ((userId: string) => string) | null;
 }
 
-/** The unredacted unit that experiments hand to their gates, for records that hold it redacted. */
+/** The unredacted unit that experiments pass to their gates, by the record whose unit is redacted. */
 export const UNIT_OF_EXPERIMENTS = new WeakMap<RequestRecord, Unit>();
 
 const MAX_NAMES = 10_000;
-/** An id as it is told of. */
+/** An id for a label: one line, 200 characters at most. */
 export const userName = (userId: string): string => userId.replaceAll('\n', ' ').slice(0, 200);
 
 /** Puts the same 16 hexadecimal digits in the place of the same id, as long as the salt is the same. */

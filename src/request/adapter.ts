@@ -12,7 +12,7 @@ import { OtherPlatform } from './other-adapter.js';
 import type { Platform } from './platform.js';
 
 /** The platform behind Nest's adapter; null, with a warning, for one whose server is none of Node's. */
-export function platformOf(adapter: AbstractHttpAdapter, logger: Reporter): Platform | null {
+export function choosePlatform(adapter: AbstractHttpAdapter, logger: Reporter): Platform | null {
   const type = adapter.getType();
   if (type === 'fastify') return new FastifyPlatform(adapter.getInstance());
   if (type === 'express') return new ExpressPlatform(adapter.getInstance(), !emitsRoutes(adapter));

@@ -9,8 +9,8 @@ export interface Answer {
 /** Answers a raw route; gets the framework's request. */
 export type RawAnswer = (request: unknown) => Promise<RawResponse<string | Uint8Array>>;
 
-/** A raw route's answer, as a platform sends it. Who may read it is asked each time: no cache may keep it. */
-export const answerOf = ({ status, type, body, headers }: Awaited<ReturnType<RawAnswer>>): Answer => ({
+/** A raw route's answer, as a platform sends it. No cache may keep it: `authorize` decides each time. */
+export const createAnswer = ({ status, type, body, headers }: Awaited<ReturnType<RawAnswer>>): Answer => ({
   status,
   headers: { 'content-type': type, 'cache-control': 'no-store', ...headers },
   body,

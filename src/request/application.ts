@@ -18,6 +18,6 @@ export abstract class PerfApplication {
   /** False with `enabled: false`: only deferred, cached and offloaded work goes on. */
   abstract readonly enabled: boolean;
   abstract readonly release: string | null;
-  /** How much of `ownBytes` one cache may hold: the option `memory` bounds all of them together. */
+  /** The part of `ownBytes` that one cache may use: the option `memory` bounds all of them together. */
   abstract cacheBytes(this: void, ownBytes: number): number;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestState } from './request-state.js';
 import { ownRoute, type Route, type Routes } from './routes.js';
-import { answerOf, type Answer, type RawAnswer } from './answer.js';
+import { createAnswer, type Answer, type RawAnswer } from './answer.js';
 import { stateOf, type RequestTracker } from './tracker.js';
 import type { Platform } from './platform.js';
 
@@ -52,7 +52,7 @@ export class ExpressPlatform implements Platform {
       answer(request)
         .then((answered) => {
           // Middleware with a timeout may have answered meanwhile.
-          if (!response.headersSent) this.answer(response, answerOf(answered));
+          if (!response.headersSent) this.answer(response, createAnswer(answered));
         })
         .then(undefined, next);
     });

@@ -4,12 +4,9 @@ import { decoratedMethods } from '../core/method-metadata.js';
 import { list, optionError, value } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { Feature } from './feature.js';
-import { prototypeOf, wrappersOf } from './prototypes.js';
+import { findPrototype, listWrappers } from './prototypes.js';
 
-/**
- * Providers that join the module, under a name that an application uses once: `PerfModule.forRoot({ extensions: [cache()] })`.
- * Anybody can write one; its providers are exported to the whole application.
- */
+/** Providers that join the module and are exported to the whole application: `PerfModule.forRoot({ extensions: [cache()] })`. Anybody can write one. */
 export interface PerfExtension {
   readonly name: string;
   readonly providers: readonly Provider[];
@@ -59,7 +56,7 @@ export function needProvider(token: InjectionToken, needed: NeededExtension): vo
 
 /** Providers that stop the boot with the line to add, in the place of those that no extension has. Nest makes one for each class that injects it. */
 export function refusingProviders(extensions: readonly PerfExtension[]): Provider[] {
-  const provided = new Set(extensions.flatMap(({ providers }) => providers.map(tokenOf)));
+  const provided = new Set(extensions.flatMap(({ providers }) => providers.map(readToken)));
   const refused = [...NEEDED_BY_TOKEN].filter(([token]) => !provided.has(token));
   return refused.map(([provide, needed]) => ({
     provide,
@@ -71,7 +68,7 @@ export function refusingProviders(extensions: readonly PerfExtension[]): Provide
   }));
 }
 
-export const tokenOf = (provider: Provider): InjectionToken =>
+export const readToken = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
 /** Lets the boot stop when an application has a class whose prototype has this method, and not the extension. */
@@ -83,8 +80,8 @@ export function needExtension(needed: NeededExtension, prototype: object, method
 /** @throws PERF_ERR_EXTENSION with the method and the line to add */
 export function refuseMissingExtensions(modules: ModulesContainer, extensions: readonly PerfExtension[]): void {
   const names = new Set(extensions.map(({ name }) => name));
-  for (const wrapper of wrappersOf(modules)) {
-    const prototype = prototypeOf(wrapper);
+  for (const wrapper of listWrappers(modules)) {
+    const prototype = findPrototype(wrapper);
     if (prototype === null) continue;
     for (const [name, all] of decoratedMethods(NEEDED_METADATA, prototype)) {
       const needed = (all as readonly NeededExtension[]).find(({ name: extensionName }) => !names.has(extensionName));

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestState } from './request-state.js';
 import { ownRoute, type Route, type Routes } from './routes.js';
 import { stateOf, type RequestTracker } from './tracker.js';
-import { answerOf, type Answer, type RawAnswer } from './answer.js';
+import { createAnswer, type Answer, type RawAnswer } from './answer.js';
 import type { Platform } from './platform.js';
 
 interface FastifyRequest {
@@ -102,11 +102,11 @@ export class FastifyPlatform implements Platform {
   rawRoute(path: string, _owner: string, answer: RawAnswer): void {
     const route = ownRoute(path);
     try {
-      // Fastify logs each request with its URL, and a URL may hold a token.
+      // Fastify logs each request with its URL, and a URL may contain a token.
       this.application.get(path, { logLevel: 'error' }, async (request, reply) => {
         const state = stateOf(request);
         if (state !== null) state.route = route;
-        this.answer(reply, answerOf(await answer(request)));
+        this.answer(reply, createAnswer(await answer(request)));
         return reply;
       });
     } catch (error) {

@@ -3,8 +3,8 @@ import type { ModulesContainer } from '@nestjs/core';
 import type { RouteHandler } from './routes.js';
 import { PerfError } from '../core/perf.error.js';
 import { METHOD_METADATA, MODULE_PATH, PATH_METADATA, SSE_METADATA, VERSION_METADATA } from './nest-metadata.js';
-import { methodsOf } from './prototypes.js';
-import { routeHandlerOf, servesRoute } from './route-handler.js';
+import { listMethods } from './prototypes.js';
+import { readHandler, servesRoute } from './route-handler.js';
 
 /** A controller method that serves routes. */
 export interface ControllerMethod {
@@ -12,7 +12,7 @@ export interface ControllerMethod {
   readonly methodName: string;
   readonly method: object;
   readonly requestMethod: RequestMethod;
-  /** `@Sse()` stands on it: it answers with server-sent events. */
+  /** `@Sse()` decorates it. */
   readonly sendsEvents: boolean;
   readonly handler: RouteHandler;
   /** The paths of its decorators, joined: without global prefix and version. */
@@ -28,7 +28,7 @@ export function controllerMethods(modules: ModulesContainer): ControllerMethod[]
       const modulePath: unknown =
         Reflect.getMetadata(MODULE_PATH + modules.applicationId, module.metatype) ??
         Reflect.getMetadata(MODULE_PATH, module.metatype);
-      return methodsOf(metatype.prototype as object)
+      return listMethods(metatype.prototype as object)
         .filter(([, method]) => servesRoute(method))
         .map(([name, method]) => readMethod(metatype as Type, name, method, modulePath));
     }),
@@ -37,7 +37,7 @@ export function controllerMethods(modules: ModulesContainer): ControllerMethod[]
 
 /** The names of the route methods of a controller class, inherited ones included. */
 export const routeMethodNames = (controller: { readonly prototype: object }): string[] =>
-  methodsOf(controller.prototype)
+  listMethods(controller.prototype)
     .filter(([, method]) => servesRoute(method))
     .map(([name]) => name);
 
@@ -61,7 +61,7 @@ function readMethod(controller: Type, methodName: string, method: object, module
     method,
     requestMethod: (read(METHOD_METADATA) as RequestMethod | undefined) ?? RequestMethod.GET,
     sendsEvents: read(SSE_METADATA) === true,
-    handler: routeHandlerOf(controller, method, methodName),
+    handler: readHandler(controller, method, methodName),
     paths: parts.reduce<string[]>(
       (paths, part) => paths.flatMap((path) => texts(part as string | string[] | undefined).map((end) => path + end)),
       [''],
@@ -76,7 +76,7 @@ function texts(paths: unknown): string[] {
   return all.map((path) => (path === '' ? '' : `/${path}`));
 }
 
-/** A handler whose own path ends a route's, and what stands before it there: `'/api'`, with its version cut off. */
+/** A handler whose own path ends a route's. `prefix`: the part before it without its version, `'/api'`. */
 interface Candidate {
   readonly method: ControllerMethod;
   readonly pathLength: number;

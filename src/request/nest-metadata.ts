@@ -19,7 +19,7 @@ export const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
 export const RESOLVER_TYPE_METADATA = 'graphql:resolver_type';
 export const RESOLVER_PROPERTY_METADATA = 'graphql:resolve_property';
 export const RESOLVER_REFERENCE_METADATA = 'graphql:resolve_reference';
-/** On a class that works a queue of BullMQ, and on its methods that hear of jobs. */
+/** On a class that works a queue of BullMQ, and on its listeners to jobs. */
 export const PROCESSOR_METADATA = 'bullmq:processor_metadata';
 export const ON_WORKER_EVENT_METADATA = 'bullmq:worker_events_metadata';
 /** On methods: whether a pattern is a message's (1) or an event's (2). */

@@ -2,7 +2,7 @@ import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { requestContext, storedRequest } from './request-state.js';
 import { ownRoute } from './routes.js';
-import { answerOf, type Answer, type RawAnswer } from './answer.js';
+import { createAnswer, type Answer, type RawAnswer } from './answer.js';
 import { stateOf, type RequestTracker } from './tracker.js';
 import type { Platform } from './platform.js';
 
@@ -35,7 +35,7 @@ export class OtherPlatform implements Platform {
       const state = requestContext.getStore() ?? stateOf(request);
       if (state !== null) state.route = route;
       try {
-        this.answer(state?.response ?? response, answerOf(await answer(request)));
+        this.answer(state?.response ?? response, createAnswer(await answer(request)));
       } catch (error) {
         if (next === undefined) throw error;
         next(error);

@@ -1,7 +1,7 @@
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 
 /** All that Nest has made or will make. */
-export const wrappersOf = (modules: ModulesContainer) =>
+export const listWrappers = (modules: ModulesContainer) =>
   [...modules.values()].flatMap(({ providers, controllers, injectables }) => [
     ...providers.values(),
     ...controllers.values(),
@@ -9,7 +9,7 @@ export const wrappersOf = (modules: ModulesContainer) =>
   ]);
 
 /** Returns the prototype behind a provider of any form; null for plain objects. */
-export function prototypeOf(of: { readonly instance: unknown; readonly metatype: unknown }): object | null {
+export function findPrototype(of: { readonly instance: unknown; readonly metatype: unknown }): object | null {
   const { instance, metatype } = of;
   const isMade = typeof instance === 'object' && instance !== null;
   const prototype: unknown = isMade
@@ -19,7 +19,7 @@ export function prototypeOf(of: { readonly instance: unknown; readonly metatype:
 }
 
 /** Along the prototype chain, as Nest sees them: the nearest of a name wins, accessors are left out. */
-export function methodsOf(prototype: object): (readonly [name: string, method: object])[] {
+export function listMethods(prototype: object): (readonly [name: string, method: object])[] {
   const names = new MetadataScanner().getAllMethodNames(prototype);
   return names.map((name) => [name, Reflect.get(prototype, name) as object]);
 }

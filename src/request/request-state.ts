@@ -56,7 +56,7 @@ export interface ExperimentNotes {
   slice: object | null;
 }
 
-/** One request, from its first byte of work to the end of its response. The context store holds it. */
+/** One request, from its first byte of work to the end of its response. The context store contains it. */
 export class RequestState implements Linked<RequestState> {
   // Links of the list of requests in flight.
   previous: RequestState | null = null;
@@ -77,14 +77,14 @@ export class RequestState implements Linked<RequestState> {
   delayedMs = 0;
   // Upstream: calls and busy time. Null with `upstream: false`.
   timing: TimeSplit | null = null;
-  // Experiments, and whom the request is for: undefined until somebody has asked.
+  // Experiments, and whom the request is for: undefined until it is read.
   variants: Record<string, string> | null = null;
   experimentNotes: ExperimentNotes | null = null;
   unit: Unit | null = null;
   knownUnit: Unit | null | undefined = undefined;
   // Deferred work that the request has armed.
   work: { ended(state: RequestState): void; readonly committed: readonly string[] } | null = null;
-  // Compression: `@NoCompression()` decorates the handler that has run; what holds the response; the shared answer that the
+  // Compression: `@NoCompression()` decorates the handler that has run; the wrapped response; the shared answer that the
   // request makes or gets; the conditions that are hidden from the application while it makes one.
   uncompressed = false;
   heldResponse: object | null = null;
@@ -111,7 +111,7 @@ export class RequestState implements Linked<RequestState> {
     this.frameworkRequest = request;
   }
 
-  /** An incoming `x-request-id` that is safe to log, else a generated one. Built when first asked for. */
+  /** An incoming `x-request-id` that is safe to log, else a generated one. Made at the first call. */
   get id(): string {
     if (this.identifier === null) {
       const given = soleHeader(this.request, REQUEST_ID_HEADER);
@@ -144,7 +144,7 @@ export class RequestState implements Linked<RequestState> {
     return found;
   }
 
-  /** The route as far as it has been asked for already: a plain read, safe inside the event loop's interrupt. */
+  /** The route where it is known already: a plain read, safe inside the event loop's interrupt. */
   get knownRoute(): Route | null {
     return this.matched;
   }

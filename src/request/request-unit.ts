@@ -37,7 +37,7 @@ export class RequestUnits {
     try {
       const unit = this.tell(frameworkRequest as PerfRequest) ?? null;
       if (unit === null) return null;
-      const userId = textOf(unit.userId);
+      const userId = readId(unit.userId);
       if (userId !== null) return inText(unit, userId);
       if (isThenable(unit)) {
         // Rejected, it would end the process.
@@ -58,15 +58,15 @@ export class RequestUnits {
 
 /** `request.user.id`, as Passport and most guards leave it; middleware leaves it on Node's request, which Fastify has as `raw`. */
 export const userOf: TellUnit = ({ user, raw }) =>
-  unitOf(user) ?? unitOf((raw as { user?: unknown } | undefined)?.user);
+  readUnit(user) ?? readUnit((raw as { user?: unknown } | undefined)?.user);
 
-function unitOf(user: unknown): Unit | null {
-  const userId = textOf((user as { id?: unknown } | null | undefined)?.id);
+function readUnit(user: unknown): Unit | null {
+  const userId = readId((user as { id?: unknown } | null | undefined)?.id);
   return userId === null ? null : { userId };
 }
 
 /** An id of a database may be a number; null for what is no id. */
-function textOf(id: unknown): string | null {
+function readId(id: unknown): string | null {
   if (typeof id === 'string') return id === '' ? null : id;
   return typeof id === 'bigint' || Number.isFinite(id) ? String(id) : null;
 }
@@ -77,7 +77,7 @@ function inText(unit: Unit, userId: string): Unit {
   if (unit.userId === userId && given.every(([, id]) => typeof id === 'string' && id !== '')) return unit;
   const ids: [string, string][] = [];
   for (const [name, id] of given) {
-    const text = textOf(id);
+    const text = readId(id);
     if (text !== null) ids.push([name, text]);
   }
   const { customIds: _, ...rest } = unit;

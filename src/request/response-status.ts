@@ -10,7 +10,7 @@ export function readSentStatus(response: ServerResponse): number {
   return (isHttp2(response) ? stream?.sentHeaders?.[':status'] : undefined) ?? response.statusCode;
 }
 
-/** Reads Node's own flag: compression answers for a response that it holds back. */
+/** Reads Node's own flag: compression overrides `headersSent` of a response that it delays. */
 export function isHeadSent({ request }: RequestState, response: ServerResponse): boolean {
   // The client left in the middle of its body: Express's parsers answer that, into the closed connection.
   if (request?.complete === false && response.writableEnded) return false;

@@ -20,16 +20,12 @@ const OF_PROVIDERS = [
   RESOLVER_REFERENCE_METADATA,
 ];
 
-/** A provider's handler of WebSocket messages or of GraphQL: Nest takes it from the class, past what stands for it on the instance. */
+/** A provider's handler of WebSocket messages or of GraphQL: Nest reads it from the class, past the instance's own properties. */
 export const isTakenFromClass = (method: object): boolean =>
   OF_PROVIDERS.some((key) => Reflect.hasMetadata(key, method));
 
 /** Reads the decorators of a method; those of the method win over those of its class. */
-export function routeHandlerOf(
-  controller: { readonly name: string },
-  method: object,
-  methodName: string,
-): RouteHandler {
+export function readHandler(controller: { readonly name: string }, method: object, methodName: string): RouteHandler {
   const read = (key: string): unknown => Reflect.getMetadata(key, method) ?? Reflect.getMetadata(key, controller);
   return {
     className: controller.name,

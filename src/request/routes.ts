@@ -2,6 +2,7 @@ import { DeclaredParameters } from '../core/declared-parameters.js';
 import { entryOf } from '../core/entry-of.js';
 import { tellAll } from '../core/listeners.js';
 import type { OncePerCause } from '../core/reporter.js';
+import type { RouteHandlers } from './handlers.js';
 
 /** The controller method behind a route. One object per method and application. */
 export interface RouteHandler {
@@ -9,11 +10,11 @@ export interface RouteHandler {
   readonly methodName: string;
   /** `'UsersController.findOne'` */
   readonly name: string;
-  /** `@SkipPerf()` stands on the method or its class. */
+  /** `@SkipPerf()` decorates the method or its class. */
   readonly skipped: boolean;
-  /** `@SlowMs()` stands on the method or its class, milliseconds; null: what the application says counts. */
+  /** The milliseconds of `@SlowMs()`; null: the application's option counts. */
   readonly slowMs: number | null;
-  /** `@NoCompression()` stands on the method or its class. */
+  /** `@NoCompression()` decorates the method or its class. */
   readonly uncompressed: boolean;
 }
 
@@ -82,14 +83,7 @@ export const routeName = ({ method, pattern }: Route): string => `${method} ${pa
 /** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
 export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && !route.ignored;
 
-/** The handlers of controllers, by a request method (`'GET'`, …, or `'ALL'`) and a path that Nest has registered. */
-export interface HandlerFinder {
-  /** Null where no controller declares the route. */
-  find(method: string, pattern: string): RouteHandler | null;
-  learn(method: string, pattern: string): void;
-}
-
-/** Routes beside Nest's: a mounted router's path holds what clients sent, so their number is bounded. */
+/** Routes beside Nest's: a mounted router's path contains what clients sent, so their number is bounded. */
 const MAX_FRAMEWORK_ROUTES = 200;
 
 /** The routes of an application: each is made when a request first reaches it. */
@@ -98,7 +92,7 @@ export class Routes {
   /** Parameters of routes that no request has reached yet are among them. */
   readonly declared = new DeclaredParameters();
   /** Set once controllers are known. */
-  handlers: HandlerFinder = { find: () => null, learn: () => {} };
+  handlers: Pick<RouteHandlers, 'find' | 'learn'> = { find: () => null, learn: () => {} };
   private readonly listeners: ((route: Route) => void)[] = [];
   private unmatchedRoute: Route | null = null;
   /** By declared method, then by pattern. */

@@ -4,7 +4,7 @@ import { redactUrl } from '../core/redact-url.js';
 import { REDACTED, type SecretNames } from '../core/secret-names.js';
 import type { RequestState } from './request-state.js';
 
-/** Headers that change what a handler does and say nothing about who asked. */
+/** Headers that change what a handler does and identify nobody. */
 const ALLOWED_HEADERS = [
   'accept',
   'accept-encoding',
@@ -25,7 +25,7 @@ export abstract class DeniedNames {
   abstract readonly names: readonly string[];
 }
 
-/** Express moves `url` while it walks mounted routers; what was sent stands in `originalUrl`. */
+/** Express moves `url` while it walks mounted routers; `originalUrl` is the one that was sent. */
 interface AnyRequest {
   originalUrl?: unknown;
   params?: unknown;
@@ -52,7 +52,7 @@ export function safeHeaders(headers: Headers, allowHeaders: readonly string[], s
     if (!allowed.has(name) || given === undefined) continue;
     const value = Array.isArray(given) ? given.join(', ') : String(given);
     const short = value.length <= MAX_HEADER_LENGTH;
-    // A tag looks random, and is no secret.
+    // A tag is random text, and no secret.
     const isSecret = (): boolean =>
       secrets.isSecret(name) ||
       (name !== 'if-none-match' && (secrets.isSecretValue(value) || namesSecret(value, secrets)));
@@ -63,7 +63,7 @@ export function safeHeaders(headers: Headers, allowHeaders: readonly string[], s
   return told;
 }
 
-/** A body's data without its secrets; null where nothing may be told: too large, no form and no JSON. */
+/** A body's data without its secrets; null where it is too large, or neither a form nor JSON. */
 export function safeBody(
   headers: Headers,
   body: unknown,
@@ -74,7 +74,7 @@ export function safeBody(
   const type = String(headers['content-type'] ?? '').toLowerCase();
   const isForm = type.startsWith('application/x-www-form-urlencoded');
   if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
-  // One that is sent in chunks has no length, and a compressed one is longer than it says.
+  // One that is sent in chunks has no length, and a compressed one is longer than that.
   const length = headers['content-length'];
   if (Number(length ?? 0) > maxBytes || !isWithin(body, maxBytes)) return null;
   const redacted = redactData(body, secrets);

@@ -1,10 +1,7 @@
 import type { Server } from 'node:http';
 import { listenShared } from '../core/shared-listener.js';
 
-/**
- * Runs `work` after the last response, before any `onApplicationShutdown`: there providers end their connections, and Nest has
- * no hook between the two. Adapters call the server's `close()` and wait for its callback.
- */
+/** Runs `work` after the last response, before any `onApplicationShutdown`: Nest has no hook between the two. Adapters await the server's `close()`. */
 export function afterServerClosed(server: Server, work: () => Promise<void>): void {
   const close = server.close.bind(server);
   server.close = (done) =>
@@ -16,18 +13,15 @@ export function afterServerClosed(server: Server, work: () => Promise<void>): vo
     });
 }
 
-/** Calls `tell` once the server listens: false in a process that SIGTERM would kill on the spot. */
-export function whenListening(server: Server, tell: (isProtected: boolean) => void): void {
+/** Calls back once the server listens: with false in a process that SIGTERM would kill on the spot. */
+export function whenListening(server: Server, listening: (isProtected: boolean) => void): void {
   server.once('listening', () => {
     // main.ts may call it right after `await app.listen()`.
-    setImmediate(() => tell(process.listenerCount('SIGTERM') > 0));
+    setImmediate(() => listening(process.listenerCount('SIGTERM') > 0));
   });
 }
 
-/**
- * Calls `leave` at the first SIGTERM, before those who close the application. Returns what takes the listener away: one that stays
- * would keep the process alive when Nest sends the signal again.
- */
+/** Calls `leave` at the first SIGTERM, before Nest closes the application. Returns its removal: a listener that stays would keep the process alive. */
 export function onTermination(leave: () => void): () => void {
   const ignore = listenShared(
     process,

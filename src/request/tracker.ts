@@ -20,9 +20,9 @@ interface Connection extends Socket {
 }
 interface Marked {
   [STATE]?: RequestState;
-  /** Fastify's objects hold Node's. */
+  /** Node's, in Fastify's objects. */
   raw?: Marked;
-  /** A response holds its request. */
+  /** The request of a response. */
   req?: Marked;
 }
 
@@ -41,7 +41,7 @@ export interface RequestPlatform {
   answer(response: unknown, answer: Answer): void;
 }
 
-export const trackerOf = (state: RequestState): RequestTracker => state.owner as RequestTracker;
+export const findTracker = (state: RequestState): RequestTracker => state.owner as RequestTracker;
 
 /** One step of the pipeline. Runs on the request path. */
 export type RequestStep = (state: RequestState) => void;
@@ -147,7 +147,7 @@ export class RequestTracker implements RequestOwner {
   triggered(state: RequestState, route: Route): void {
     if (state.closed) return;
     if (state.owner !== this) {
-      trackerOf(state).open.delete(state);
+      findTracker(state).open.delete(state);
       state.owner = this;
       this.open.add(state);
     }
@@ -223,7 +223,7 @@ export class RequestTracker implements RequestOwner {
 
 // One function for all responses: a closure for each request would cost more than the listener.
 
-/** Calls what stands on the response's prototype, Node's own or Express's, and notes when the head was sent. */
+/** Calls the function of the response's prototype, Node's own or Express's, and notes when the head was sent. */
 export function noteHead(this: ServerResponse, ...head: unknown[]): ServerResponse {
   // `this` may be an object that the application derives from the response.
   const prototype = Object.getPrototypeOf(stateOf(this)?.response ?? this) as WritesHead;
@@ -248,15 +248,15 @@ const notingAfter =
 
 function headSent(response: ServerResponse): void {
   const state = stateOf(response);
-  if (state !== null && state.firstByteMs === 0 && !state.closed) trackerOf(state).headSent(state);
+  if (state !== null && state.firstByteMs === 0 && !state.closed) findTracker(state).headSent(state);
 }
 
 function onFinish(this: ServerResponse): void {
   const state = stateOf(this);
   if (state === null) return;
   // HTTP/2 emits `finish` even when the client has cancelled the stream: `close` decides.
-  if (isHttp2(this)) trackerOf(state).written(state);
-  else trackerOf(state).end(state, this.statusCode, false);
+  if (isHttp2(this)) findTracker(state).written(state);
+  else findTracker(state).end(state, this.statusCode, false);
 }
 
 function onClose(this: ServerResponse): void {
@@ -266,7 +266,7 @@ function onClose(this: ServerResponse): void {
   if (state.closed) return;
   const aborted = state.endedMs === 0 || wasReset(this);
   if (aborted) endAborted(state, this);
-  else trackerOf(state).end(state, readSentStatus(this), false);
+  else findTracker(state).end(state, readSentStatus(this), false);
 }
 
 function watchQueued(connection: Connection | null, state: RequestState): void {
@@ -287,5 +287,5 @@ function watchQueued(connection: Connection | null, state: RequestState): void {
 function endAborted(state: RequestState, response: ServerResponse): void {
   const sent = isHeadSent(state, response);
   if (!sent) state.firstByteMs = 0;
-  trackerOf(state).end(state, sent ? readSentStatus(response) : 499, true);
+  findTracker(state).end(state, sent ? readSentStatus(response) : 499, true);
 }

@@ -1,6 +1,6 @@
 import { Inject } from '@nestjs/common';
 import { PerfError } from '../core/perf.error.js';
-import { needProvider, tokenOf, type PerfExtension } from '../request/extension.js';
+import { needProvider, readToken, type PerfExtension } from '../request/extension.js';
 
 const PREFIX = 'perf:upstream:';
 
@@ -25,7 +25,7 @@ export function upstreamToken(name: string): string {
 
 const upstreamsOf = ({ providers }: PerfExtension): string[] =>
   providers
-    .map((provider) => String(tokenOf(provider)))
+    .map((provider) => String(readToken(provider)))
     .filter((token) => token.startsWith(PREFIX))
     .map((token) => token.slice(PREFIX.length));
 

@@ -1,7 +1,6 @@
 // Imported as a namespace, because bundles often declare a `createRequire` of their own.
 import * as nodeModule from 'node:module';
 import { join } from 'node:path';
-import { ConsoleLogger } from '@nestjs/common';
 import { applicationFolder } from '../core/application-package.js';
 
 /** `'text'`: lines for people; `'object'`: one object a message, for machines. */
@@ -20,12 +19,8 @@ export function pinoLogger(): (new (...parameters: never[]) => unknown) | null {
   }
 }
 
-/** The format of the application's logger: objects for `nestjs-pino`'s and for Nest's own with `json: true`. */
+/** The format of the application's logger: objects for `nestjs-pino`'s. */
 export function formatFor(logger: unknown, pino: typeof pinoLogger = pinoLogger): LogFormat {
-  if (logger instanceof ConsoleLogger) {
-    const { options } = logger as unknown as { options?: { json?: boolean } };
-    return options?.json === true ? 'object' : 'text';
-  }
   const known = pino();
   return known !== null && logger instanceof known ? 'object' : 'text';
 }

@@ -17,7 +17,7 @@ const MAX_LINE = 100_000;
 export interface LoggerSinkOptions {
   /**
    * `'text'` writes lines for people, `'object'` one structured object a message for JSON loggers, `'auto'` the latter
-   * when the application's logger is `nestjs-pino`'s, or Nest's `ConsoleLogger` with `json: true`.
+   * when the application's logger is `nestjs-pino`'s. Nest's `ConsoleLogger` with `json: true` needs `'object'`.
    * @default 'auto'
    */
   format?: 'auto' | LogFormat;

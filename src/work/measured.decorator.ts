@@ -2,7 +2,7 @@ import type { Type } from '@nestjs/common';
 import { PerfError } from '../core/perf.error.js';
 import type { WorkType } from '../core/record.js';
 import { decorateMethods, decoratedPlace, requireMethod, wrapMethod } from '../request/decorated-method.js';
-import { methodsOf } from '../request/prototypes.js';
+import { listMethods } from '../request/prototypes.js';
 import { servesRoute } from '../request/route-handler.js';
 import { runMeasured } from './run-measured.js';
 import { entryTypeOf, workTypeOf } from './work-type.js';
@@ -22,7 +22,7 @@ export function Measured(): MethodDecorator & ClassDecorator {
   return (target: object, key?: string | symbol, descriptor?: PropertyDescriptor) => {
     if (key !== undefined) return measure(requireMethod('@Measured', target, key, descriptor), target, key);
     const { prototype } = target as Type;
-    const names = methodsOf(prototype as object).flatMap(([name, method]) => (isEntry(name, method) ? [name] : []));
+    const names = listMethods(prototype as object).flatMap(([name, method]) => (isEntry(name, method) ? [name] : []));
     if (names.length === 0) throw nothingToMeasure(decoratedPlace(target, undefined));
     let at = 0;
     decorateMethods(target as Type, names, (method) => measure(method, prototype as object, names[at++]!));

@@ -12,9 +12,9 @@ import {
   type FeatureBoot,
   type FeatureDefinition,
 } from '../request/feature.js';
-import { prototypeOf, wrappersOf } from '../request/prototypes.js';
+import { findPrototype, listWrappers } from '../request/prototypes.js';
 import { requestContext, type RequestState } from '../request/request-state.js';
-import { routeHandlerOf } from '../request/route-handler.js';
+import { readHandler } from '../request/route-handler.js';
 import { isMeasured } from '../request/routes.js';
 import { workOption } from './work.options.js';
 import { WorkRow } from './work-row.js';
@@ -110,8 +110,8 @@ export class WorkFeature implements Feature, Works {
   }
 
   private register(modules: ModulesContainer): void {
-    for (const wrapper of wrappersOf(modules)) {
-      const prototype = prototypeOf(wrapper);
+    for (const wrapper of listWrappers(modules)) {
+      const prototype = findPrototype(wrapper);
       if (prototype === null || !isMeasuredClass(prototype)) continue;
       const instance: unknown = wrapper.instance;
       registerWorks(this, prototype, typeof instance === 'object' ? instance : null);
@@ -129,7 +129,7 @@ export class WorkFeature implements Feature, Works {
     const { routes, nowMs } = this.host;
     const full = `${owner.name}.${name}`;
     return entryOf(this.rows, `${type} ${full}`, () => {
-      const route = routes.create(type.toUpperCase(), full, routeHandlerOf(owner, method, name));
+      const route = routes.create(type.toUpperCase(), full, readHandler(owner, method, name));
       return new WorkRow(type, full, route, intervalOf(method), nowMs());
     });
   }

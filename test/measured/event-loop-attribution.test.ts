@@ -1,4 +1,3 @@
-import { appendFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockRecord } from '../../src/index.js';
 import { adapters } from '../fixtures/app.js';
@@ -26,30 +25,12 @@ interface Shot {
   id: string;
 }
 
-/** For `npm run bench -- blame`: a line of JSON for each set-up. Innocents that were named end the test before. */
-function note(line: object): void {
-  const file = process.env['PERF_BLAME_FILE'];
-  if (file !== undefined) appendFileSync(file, `${JSON.stringify(line)}\n`);
-}
-
 /** Nobody can be known where the operating system held the process up. */
 const isJudged = ({ fair, block, blockedMs }: Shot): boolean => fair && block !== undefined && blockedMs >= 100;
 const TOO_BUSY = 'the machine did not let the process run through a single block';
 const isNamed = ({ block, id }: Shot): boolean => block!.request?.id === id;
 const isLocated = ({ kind, block }: Shot): boolean =>
   Number(block!.location?.split(':').at(-2)) === markedLines.get(kind);
-
-function tally(long: readonly Shot[], reported: readonly Shot[], fair: readonly Shot[]): object {
-  const named = fair.filter(isNamed);
-  const located = named.filter(isLocated);
-  return {
-    blocks: long.length,
-    reported: reported.length,
-    fair: fair.length,
-    named: named.length,
-    located: located.length,
-  };
-}
 
 for (const node of nodeBinaries()) {
   describe.each(adapters)(`blocks on ${node.name}, %s`, (adapter) => {
@@ -107,7 +88,6 @@ for (const node of nodeBinaries()) {
 
       const fair = reported.filter(isJudged);
       if (fair.length === 0) skip(TOO_BUSY);
-      note({ node: node.name, adapter, ...tally(long, reported, fair) });
       const named = fair.filter(isNamed);
       const others = fair.filter((shot) => !isNamed(shot));
       expect(others.length, JSON.stringify(others)).toBeLessThanOrEqual(ONE_OF_FEW + 0.1 * fair.length);

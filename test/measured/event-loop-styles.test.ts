@@ -1,3 +1,4 @@
+import { appendFileSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockRecord, RequestRef } from '../../src/index.js';
@@ -9,9 +10,11 @@ import { Traffic } from '../fixtures/traffic.js';
 
 const LEAST_SHOTS = 8;
 const LONG = process.env['PERF_LONG'] !== undefined;
+/** For `npm run bench -- blame`: every style on both adapters and both Nests, and a line of JSON for each set-up. */
+const TABLE = process.env['PERF_BLAME_FILE'];
 const ROUNDS = LONG ? 2 : 1;
 /** A style is fired once more because the machine was busy with others so often at most, and for so long in a set-up. */
-const PATIENCE = LONG ? { tries: 4, ms: 90_000 } : { tries: 2, ms: 8_000 };
+const PATIENCE = LONG || TABLE !== undefined ? { tries: 4, ms: 90_000 } : { tries: 2, ms: 8_000 };
 const BLOCK_MS = 130;
 /** Innocent requests of the culprit's own route; a queue must have some that wait. */
 const SAME_ROUTE = [5, 9, 14, 20];
@@ -28,12 +31,13 @@ const NEST11 = pathToFileURL(fileURLToPath(new URL('../../bench/deferred/nest11.
 /** In the short run Nest 12 with interceptors on Fastify, and Nest 11 without on Express. */
 const SETUPS = adapters
   .flatMap((adapter) => [12, 11].flatMap((nest) => [true, false].map((through) => ({ adapter, nest, through }))))
-  .filter(({ adapter, nest, through }) => LONG || (through === (nest === 12) && through === (adapter === 'fastify')))
+  .filter(({ nest, through }) => LONG || through === (nest === 12))
+  .filter(({ adapter, through }) => LONG || TABLE !== undefined || through === (adapter === 'fastify'))
   .map((setup) => ({ ...setup, interceptors: setup.through ? 'with' : 'without' }));
 
 /** In the short run each style has one adapter. */
 const stylesOn = (adapter: Adapter): Style[] =>
-  styles.filter(({ only }, i) => (only ?? (LONG ? adapter : adapters[i % 2])) === adapter);
+  styles.filter(({ only }, i) => (only ?? (LONG || TABLE !== undefined ? adapter : adapters[i % 2])) === adapter);
 
 interface Shot {
   style: Style;
@@ -132,6 +136,17 @@ for (const node of nodeBinaries()) {
         for (const style of stylesOn(adapter)) await fireAmongItsOwnKind(style);
         fair = shots.filter((shot) => isReported(shot) && isFair(shot));
         own = fair.filter(({ style }) => style.shared === undefined);
+        const counts = {
+          styles: stylesOn(adapter).length,
+          blocks: shots.length,
+          reported: shots.filter(isReported).length,
+          fair: own.length,
+          named: own.filter(isNamed).length,
+          located: own.filter(isLocated).length,
+          innocents: shots.filter((shot) => shot.style.shared !== 'unbound' && isWrong(shot)).length,
+        };
+        if (TABLE !== undefined)
+          appendFileSync(TABLE, `${JSON.stringify({ node: node.name, nest, adapter, ...counts })}\n`);
       }, 600_000);
       afterAll(async () => {
         server.kill();

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
-import { NestFactory, Reflector } from '@nestjs/core';
+import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index.js';
@@ -128,13 +128,6 @@ describe.each(adapters)('registered with %s', (adapter) => {
     ],
   ])('refuses %s of forRootAsync', (options, message) => {
     expect(() => PerfModule.forRootAsync(options as never)).toThrow(`PERF_ERR_OPTION: ${message}`);
-  });
-
-  it.each(['useClass', 'useExisting'])('stops the boot over a class without `create()` in %s', async (way) => {
-    const perf = PerfModule.forRootAsync({ [way]: Reflector });
-    await expect(boot(adapter, { imports: [perf] })).rejects.toThrow(
-      `PERF_ERR_OPTION: \`forRootAsync()\`: what \`${way}\` names has no method \`create()\`, which must return the options.`,
-    );
   });
 
   it('refuses an `isGlobal` that is neither true nor false', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { healthOf } from '../../src/perf.health.js';
+import { judgeHealth } from '../../src/perf.health.js';
 import { resourceSample } from '../fixtures/records.js';
 import { everything } from '../fixtures/sink-host.js';
 
@@ -16,7 +16,7 @@ function snapshot() {
 
 describe('health', () => {
   it('is ok when nothing is wrong, and when everything is off', () => {
-    expect(healthOf(snapshot(), 100)).toEqual({ status: 'ok', reasons: [] });
+    expect(judgeHealth(snapshot(), 100)).toEqual({ status: 'ok', reasons: [] });
     const off = {
       at: 0,
       routes: [],
@@ -32,7 +32,7 @@ describe('health', () => {
       resilience: null,
       cache: null,
     };
-    expect(healthOf(off, null)).toEqual({ status: 'ok', reasons: [] });
+    expect(judgeHealth(off, null)).toEqual({ status: 'ok', reasons: [] });
   });
 
   it.each<[string, (given: ReturnType<typeof snapshot>) => void]>([
@@ -52,7 +52,7 @@ describe('health', () => {
   ])('is degraded: %s', (reason, wrong) => {
     const given = snapshot();
     wrong(given);
-    expect(healthOf(given, 100)).toEqual({ status: 'degraded', reasons: [reason] });
+    expect(judgeHealth(given, 100)).toEqual({ status: 'degraded', reasons: [reason] });
   });
 
   it('names every reason, and none for what is not known', () => {
@@ -60,6 +60,6 @@ describe('health', () => {
     given.eventLoop.utilization = 1;
     given.defer.pending = 100;
     given.resources.cpu.window = null;
-    expect(healthOf(given, 100).reasons).toEqual(['event loop: 100 % busy', 'deferred work: 100 of 100 pending']);
+    expect(judgeHealth(given, 100).reasons).toEqual(['event loop: 100 % busy', 'deferred work: 100 of 100 pending']);
   });
 });

@@ -6,7 +6,7 @@ import { duration, timeout } from '../../core/shared-options.js';
 import { decoratedPlace } from '../../request/decorated-method.js';
 import { PerfError } from '../../core/perf.error.js';
 import { storedRequest, type RequestState } from '../../request/request-state.js';
-import { trackerOf, stateOf } from '../../request/tracker.js';
+import { findTracker, stateOf } from '../../request/tracker.js';
 import { isUncompressed } from '../uncompressed.js';
 import { signOf } from './known-caller.js';
 import type { Headers, KeptResponse, SharedFlight } from './shared-flight.js';
@@ -175,5 +175,5 @@ function answer(kept: KeptResponse, state: RequestState, response: HttpResponse)
   };
   const vary = [response.getHeaders()['vary'] ?? [], headers['vary'] ?? []].flat().filter((member) => member !== '');
   if (vary.length > 0) headers['vary'] = vary.join(', ');
-  trackerOf(state).platform?.answer(response, { status: 200, headers, body: kept.entry.source });
+  findTracker(state).platform?.answer(response, { status: 200, headers, body: kept.entry.source });
 }

@@ -1,5 +1,5 @@
 import { logGamma, normalQuantile, normalUpperTail, studentQuantile, studentUpperTail } from './distributions.js';
-import { type Arm, type Estimate, estimateOf, ratioMean } from './ratio-mean.js';
+import { type Arm, type Estimate, estimateMean, ratioMean } from './ratio-mean.js';
 
 /** A difference, its standard error, and the degrees of freedom of that error. */
 export interface Lift {
@@ -27,17 +27,13 @@ const WELL_KNOWN = 0.1;
 /** A smaller ratio is a fall that the delta method takes for too certain where the control is not well known. */
 const GREAT_FALL = 0.5;
 
-/**
- * The ratio at which the spread of a relative difference is taken. The delta method takes the one that was seen: near 0 the
- * control would have none, and six errors against one would be a proof. There it is that of no difference, which the test assumes.
- */
+/** The ratio for the spread of a relative difference: the observed one, as in the delta method, but 1 near 0, where six errors against one would be a proof. */
 export const ratioOfSpread = (ratio: number, relativeControlError: number): number =>
   ratio === 0 || (Math.abs(ratio) < GREAT_FALL && relativeControlError > WELL_KNOWN) ? 1 : ratio;
 
 /**
- * Δ = Rt/Rc - 1 of two independent means, Var = Vt/Rc² + Rt²·Vc/Rc⁴ by the delta method (GrowthBook and Eppo, statistics
- * pages), with {@link ratioOfSpread} for Rt/Rc in it, and Welch and Satterthwaite's degrees of freedom
- * ν = (Vt+Vc)² / (Vt²/νt + Vc²/νc) (Welch 1947). The control's mean must not be 0.
+ * Δ = Rt/Rc - 1 of two independent means, Var = Vt/Rc² + Rt²·Vc/Rc⁴ by the delta method (GrowthBook and Eppo, statistics pages), with
+ * {@link ratioOfSpread} for Rt/Rc, and ν = (Vt+Vc)² / (Vt²/νt + Vc²/νc) (Welch 1947). The control's mean must not be 0.
  */
 export function relativeLift(control: Estimate, treatment: Estimate): Lift {
   const ratio = treatment.mean / control.mean;
@@ -75,10 +71,7 @@ export function fixedHorizon(lift: Lift, alpha: number): Inference {
   return { ...bounded(lift, critical, lift.leastPValue <= alpha), pValue: twoSided(lift) };
 }
 
-/**
- * Interval and detectable effect of a test whose bound is `critical` standard errors. Units without any spread leave only
- * their number: with enough of them the difference is certain, with few they may just happen to agree.
- */
+/** Interval and detectable effect of a test whose bound is `critical` standard errors. `isCertain`: whether units without any spread are enough. */
 export function bounded(
   { delta, standardError }: Lift,
   critical: number,
@@ -110,10 +103,8 @@ export function notBelow<T extends Omit<Inference, 'pValue'>>(least: number, inf
 const TUNED_FOR_UNITS = 200;
 
 /**
- * The test for people who peek: with t units, B = √[(t+ρ)/t · ln((t+ρ)/(ρα²))]·SE bounds the error at all looks together
- * by α (Robbins 1970; Waudby-Smith et al. 2021, asymptotic confidence sequences), ρ = N/(ln ln(e/α²) - 2 ln α) (Eppo and
- * GrowthBook, sequential testing). The bound is one of the normal distribution; with few units it is widened to the t
- * distribution's bound of equal tail. It holds as units come in, and for a fixed set of units that is looked at again.
+ * The test that may be repeated as data come in: B = √[(t+ρ)/t · ln((t+ρ)/(ρα²))]·SE bounds the error of all tests together by α (Robbins
+ * 1970; Waudby-Smith et al. 2021), ρ = N/(ln ln(e/α²) - 2 ln α) (Eppo, GrowthBook). With few units it is widened to the t distribution's.
  */
 export function anytimeValid(lift: Lift, units: number, alpha: number): Inference {
   const logAlpha = Math.log(alpha);
@@ -122,7 +113,7 @@ export function anytimeValid(lift: Lift, units: number, alpha: number): Inferenc
   const logRatio = Math.log((units + rho) / rho);
   const bound = Math.sqrt(growth * (logRatio - 2 * logAlpha));
   const critical = studentQuantile(normalUpperTail(bound), lift.degrees);
-  // The bound solved for α: the least α at which the interval leaves out what has this p-value at a single look.
+  // The bound solved for α: the least α at which the interval leaves out what has this p-value in a single test.
   const anytime = (pValue: number): number =>
     Math.min(1, Math.exp(logRatio / 2 - normalQuantile(pValue / 2) ** 2 / (2 * growth)));
   const isCertain = anytime(lift.leastPValue) <= alpha;
@@ -132,19 +123,16 @@ export function anytimeValid(lift: Lift, units: number, alpha: number): Inferenc
 /** Rows of units in each arm below which the asymptotic bound stops nothing. */
 const LEAST_ROWS_TO_EXCEED = 30;
 
-/**
- * Whether the treatment's mean is above factor × control's + margin, by the anytime-valid bound of the difference: also where the
- * control's mean is 0, which has no relative difference.
- */
+/** Whether the treatment's mean is above factor × control's + margin, by the anytime-valid bound. The control's mean may be 0. */
 export function exceeds(
   controlArm: Arm,
   treatmentArm: Arm,
   { factor, margin, alpha }: { factor: number; margin: number; alpha: number },
 ): boolean {
   if (Math.min(controlArm.length, treatmentArm.length) < LEAST_ROWS_TO_EXCEED) return false;
-  const plain = estimateOf(ratioMean(controlArm));
+  const plain = estimateMean(ratioMean(controlArm));
   const control = { ...plain, variance: plain.variance * factor * factor };
-  const treatment = estimateOf(ratioMean(treatmentArm));
+  const treatment = estimateMean(ratioMean(treatmentArm));
   const lift = {
     delta: treatment.mean - factor * control.mean - margin,
     standardError: Math.sqrt(control.variance + treatment.variance),
@@ -163,8 +151,8 @@ export interface AbsoluteDifference {
 }
 
 export function absoluteDifference(controlArm: Arm, treatmentArm: Arm): AbsoluteDifference {
-  const c = estimateOf(ratioMean(controlArm));
-  const t = estimateOf(ratioMean(treatmentArm));
+  const c = estimateMean(ratioMean(controlArm));
+  const t = estimateMean(ratioMean(treatmentArm));
   const means = { control: c.mean, treatment: t.mean };
   if (c.units < 2 || t.units < 2) return { ...means, pValue: 1 };
   const pValue = twoSided({

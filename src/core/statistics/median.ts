@@ -1,5 +1,5 @@
 /** The value in the middle; NaN of none. */
-export function medianOf(values: readonly number[]): number {
+export function findMedian(values: readonly number[]): number {
   // Typed: a sort without a comparator is several times faster.
   const sorted = Float64Array.from(values).sort();
   const middle = sorted.length >> 1;

@@ -20,10 +20,7 @@ export interface RatioMean {
   shares: Float64Array;
 }
 
-/**
- * The mean of a ratio metric over randomised units, by the delta method's residuals: they do not cancel digits
- * (Deng, Knoblich & Lu 2018, arXiv 1803.06336, eq. 4).
- */
+/** The mean of a ratio metric over randomised units, by the delta method's residuals (Deng, Knoblich & Lu 2018, arXiv 1803.06336, eq. 4). */
 export function ratioMean(arm: readonly Pick<Row, 'count' | 'sum'>[]): RatioMean {
   let count = 0;
   let sum = 0;
@@ -53,7 +50,7 @@ export interface Estimate {
 }
 
 /** The mean with the spread of its units. */
-export const estimateOf = ({ mean, residuals, shares, units }: RatioMean): Estimate => ({
+export const estimateMean = ({ mean, residuals, shares, units }: RatioMean): Estimate => ({
   mean,
   variance: meanVariance(residuals, shares, mean),
   degrees: effectiveDegrees(shares),
@@ -71,15 +68,15 @@ export function effectiveDegrees(shares: Float64Array): number {
 const ROUNDING = 1e-13;
 
 /**
- * The jackknife variance of a mean (Tukey 1958): without a unit the mean moves by residual / (units · (1 - share)). So a
- * unit with much of the count, which pulls the mean to itself, hides no spread; for units of one size this is s² / n.
+ * The jackknife variance of a mean (Tukey 1958): without a unit the mean moves by residual / (units · (1 - share)), so that a unit with
+ * much of the count hides no spread. For units of one size this is s² / n.
  */
 export function meanVariance(residuals: Float64Array, shares: Float64Array, mean: number): number {
   const units = residuals.length;
   let squares = 0;
   for (let i = 0; i < units; i++) {
     const others = 1 - shares[i]!;
-    // One unit is all there is, up to rounding: nothing tells the spread.
+    // One unit is all there is, up to rounding: the spread is unknown.
     if (others <= ROUNDING) return Infinity;
     squares += (residuals[i]! / others) ** 2;
   }
@@ -96,15 +93,14 @@ interface Pair<T> {
 }
 
 /**
- * CUPED (Deng, Xu, Kohavi & Walker 2013): takes off each arm's mean what its units' values before the experiment
- * explain, θ = Cov(Y, X) / Var(X) pooled within the arms. Ratio metrics are linearised first, as by the delta method.
- * A unit that was not seen before counts as average. Without a pre-period this is the plain estimate.
+ * CUPED (Deng, Xu, Kohavi & Walker 2013): subtracts from each arm's mean the part that its units' values before the experiment explain,
+ * θ = Cov(Y, X) / Var(X) pooled within the arms, of the linearised ratio. A new unit counts as average.
  */
 export function adjustByPrePeriod(arms: Pair<Arm>, ratios: Pair<RatioMean>): Pair<Estimate> {
   const isKnown = seenBefore(arms.control) && seenBefore(arms.treatment);
-  const before = { control: beforeOf(arms.control), treatment: beforeOf(arms.treatment) };
+  const before = { control: readBefore(arms.control), treatment: readBefore(arms.treatment) };
   const fit = isKnown ? regression(ratios, before) : null;
-  if (fit === null) return { control: estimateOf(ratios.control), treatment: estimateOf(ratios.treatment) };
+  if (fit === null) return { control: estimateMean(ratios.control), treatment: estimateMean(ratios.treatment) };
   const count = before.control.count + before.treatment.count;
   // Centred on both arms together: an arm that was slow before keeps its distance, which is what is corrected.
   const center = (before.control.mean * before.control.count + before.treatment.mean * before.treatment.count) / count;
@@ -114,7 +110,7 @@ export function adjustByPrePeriod(arms: Pair<Arm>, ratios: Pair<RatioMean>): Pai
   };
 }
 
-const beforeOf = (arm: Arm): RatioMean =>
+const readBefore = (arm: Arm): RatioMean =>
   ratioMean(arm.map(({ beforeCount, beforeSum }) => ({ count: beforeCount, sum: beforeSum })));
 
 function seenBefore(arm: Arm): boolean {

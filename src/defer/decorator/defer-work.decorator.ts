@@ -11,7 +11,7 @@ import {
 } from '../../request/decorated-method.js';
 import { storedRequest } from '../../request/request-state.js';
 import { routeMethodNames } from '../../request/handlers.js';
-import { methodsOf, wrappersOf } from '../../request/prototypes.js';
+import { listMethods, listWrappers } from '../../request/prototypes.js';
 import { servesRoute } from '../../request/route-handler.js';
 import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
 import { readWorkOptions } from '../work-options.js';
@@ -83,9 +83,9 @@ export function declarationsOn(method: object): Declaration[] {
  * @throws PERF_ERR_DECORATOR
  */
 export function refuseStrayWork(modules: ModulesContainer): void {
-  for (const { metatype } of wrappersOf(modules)) {
+  for (const { metatype } of listWrappers(modules)) {
     if (typeof metatype !== 'function') continue;
-    const methods = methodsOf((metatype.prototype ?? {}) as object);
+    const methods = listMethods((metatype.prototype ?? {}) as object);
     const stray = methods.find(([, method]) => declarationsOn(method).length > 0 && !servesRoute(method));
     const owner = strayOwner(metatype);
     if (owner !== null && owner !== metatype) {

@@ -200,8 +200,8 @@ function watch(client: WorkerClient, pings: boolean): NodeJS.Timeout {
   return setInterval(beat, WORKER_BEAT_MS).unref();
 }
 
-/** For a right that is missing, say, or for want of memory. What BullMQ's scripts have to say themselves is no error. */
-function isRefused(error: Error): boolean {
-  const { command } = error as { command?: { name: string } };
-  return /^(eval|evalsha|bzpopmin)$/.test(command?.name ?? '') && !error.message.startsWith('NOSCRIPT');
-}
+/** Redis lacks memory, a disk or a replica, or its user lacks the right to a command of BullMQ's loop. */
+const isRefused = ({ message }: Error): boolean =>
+  /^(?:OOM|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|LOADING|READONLY|BUSY|NOAUTH|NOPERM .*'(?:eval|evalsha|bzpopmin)') /.test(
+    message,
+  );

@@ -4,7 +4,7 @@ import { requestContext, type RequestOwner, type RequestState } from '../../requ
 import { MS_PER_UNIT, UNITS_PER_MS, WORD } from '../beat.js';
 import type { Frame, Sample } from '../sample.js';
 
-// These functions run inside an interrupt, on top of the code that holds the loop. A regular expression in here, run while the
+// These functions run inside an interrupt, on top of the code that blocks the loop. A regular expression in here, run while the
 // interrupted code is inside one, ends the process. So: no regex, no JSON, no formatting, no user code, saved intrinsics only.
 // eslint-disable-next-line typescript/unbound-method -- it needs no `this`
 const { captureStackTrace } = Error;
@@ -110,10 +110,7 @@ export interface CapturedStack {
   readonly cut: boolean;
 }
 
-/**
- * The stack below the call of `above` without its first `skipped` frames, innermost first. The application's formatting of
- * stacks is not called.
- */
+/** The stack below the call of `above` without its first `skipped` frames, innermost first. Calls no formatter of the application. */
 export function captureFrames(above: (...given: never[]) => unknown = captureFrames, skipped = 0): CapturedStack {
   const { stackTraceLimit } = Error;
   // eslint-disable-next-line typescript/unbound-method -- put back as it was, never called

@@ -14,10 +14,7 @@ const MAX_SAMPLE_MS = 10_000;
 /** A request whose route is not known so long after the sample counts as background. */
 const ROUTE_WAIT_MS = 2_000;
 
-/**
- * Shares of the event loop and stacks by route, from samples. It keeps two halves of 5 minutes, so that old times are forgotten
- * and memory is bounded. A sample counts for the milliseconds that it represents, whatever the rate at which it was taken.
- */
+/** Shares of the event loop and stacks by route, from samples, in two halves of 5 minutes. A sample counts for the milliseconds that it represents. */
 export class LoopProfile implements LoopShares {
   private previous!: SampledWindow;
   private current!: SampledWindow;

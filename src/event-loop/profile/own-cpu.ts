@@ -15,9 +15,8 @@ export interface SampledRequests {
 }
 
 /**
- * The mean over requests of the sampled milliseconds, most of which are 0 where requests are shorter than the sampling interval.
- * Samples of one request depend on each other, requests do not, so the variance is that between requests (cluster sampling:
- * Cochran, "Sampling Techniques", 9A). The interval is Wilson's, which stays above 0 and is skewed as counts are.
+ * The mean over requests of the sampled milliseconds. Its variance is that between requests, since samples of one request depend on each
+ * other (cluster sampling: Cochran, "Sampling Techniques", 9A). The interval is Wilson's, which stays above 0.
  */
 export function estimateOwnCpu({ samples, ms, squaredMs, requests }: SampledRequests): Estimate | null {
   if (samples < MIN_SAMPLES || ms <= 0) return null;

@@ -10,10 +10,7 @@ export interface ReplayRules {
   readonly maxBodyBytes: number;
 }
 
-/**
- * A curl line that sends a request again, without its secrets; null for one that did not come over HTTP. The address is the
- * server's own: the client chooses the `Host`, and a pasted line may carry what its reader adds.
- */
+/** A curl line that repeats a request, without its secrets; null for work without HTTP. The address is the server's: clients choose the `Host`. */
 export function createReplay(
   state: RequestState,
   rules: ReplayRules,

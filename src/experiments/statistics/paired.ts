@@ -1,7 +1,7 @@
 import { type Comparison, NO_DIFFERENCE, type VariantMean } from './compare-variants.js';
 import {
   effectiveDegrees,
-  estimateOf,
+  estimateMean,
   meanVariance,
   ratioMean,
   type RatioMean,
@@ -42,7 +42,7 @@ export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparis
   };
   if (control.mean === 0) return { ...shown, ...NO_DIFFERENCE };
   const ratio = treatment.mean / control.mean;
-  const controlError = Math.sqrt(estimateOf(control).variance) / Math.abs(control.mean);
+  const controlError = Math.sqrt(estimateMean(control).variance) / Math.abs(control.mean);
   const lift = liftOf(means, deltaOf(ratio), ratioOfSpread(ratio, controlError), control.mean);
   return { ...shown, relativeDelta: lift.delta, ...notBelow(-1, fixedHorizon(lift, alpha)) };
 }

@@ -1,7 +1,7 @@
 import type { Change } from '../../ports/history.js';
 import { fixedHorizon, notBelow, relativeLift, welchDegrees } from '../../core/statistics/inference.js';
 import { studentQuantile } from '../../core/statistics/distributions.js';
-import { estimateOf, ratioMean, type RatioMean } from '../../core/statistics/ratio-mean.js';
+import { estimateMean, ratioMean, type RatioMean } from '../../core/statistics/ratio-mean.js';
 import type { RouteSums } from '../rows/window.js';
 
 /** One window: what an interval counts as one, since requests of the same minutes resemble each other. */
@@ -24,7 +24,7 @@ export function relativeOf(before: readonly Unit[], after: readonly Unit[]): Cha
   if (was.count === 0 || is.count === 0 || was.mean === 0) return { value: 0, ci: UNKNOWN };
   const value = is.mean / was.mean - 1;
   if (was.units < 2 || is.units < 2) return { value, ci: UNKNOWN };
-  const lift = relativeLift(estimateOf(was), estimateOf(is));
+  const lift = relativeLift(estimateMean(was), estimateMean(is));
   return { value, ci: notBelow(-1, fixedHorizon(lift, ALPHA)).ci };
 }
 
@@ -34,7 +34,7 @@ export function differenceOf(before: readonly Unit[], after: readonly Unit[], of
   if (was.count === 0 || is.count === 0) return { value: 0, ci: UNKNOWN };
   const value = is.mean - was.mean;
   if (was.units < 2 || is.units < 2) return { value, ci: UNKNOWN };
-  const [control, treatment] = [estimateOf(was), estimateOf(is)];
+  const [control, treatment] = [estimateMean(was), estimateMean(is)];
   const error = Math.sqrt(control.variance + treatment.variance);
   // Windows that all agree, for example in no error at all, leave no spread.
   const margin = error === 0 ? 0 : studentQuantile(ALPHA / 2, welchDegrees(control, treatment)) * error;

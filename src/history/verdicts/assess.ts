@@ -1,5 +1,5 @@
 import { studentQuantile, studentUpperTail } from '../../core/statistics/distributions.js';
-import { medianOf } from '../../core/statistics/median.js';
+import { findMedian } from '../../core/statistics/median.js';
 import type { Verdict } from '../../core/verdict.js';
 import { becauseOf, type SiteSums } from '../compare/because.js';
 import { METRICS, type MetricRule, type Unit } from './metrics.js';
@@ -61,7 +61,7 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
     });
     if (units.length < MIN_PAST) return null;
     const residuals = units.map(({ residual }) => residual);
-    const [center, day] = [medianOf(residuals), medianOf(units.map(({ level }) => level))];
+    const [center, day] = [findMedian(residuals), findMedian(units.map(({ level }) => level))];
     known = { at, shape, center, day, spread: spreadOf(residuals, center), units: units.length };
     track.usual[index] = known;
   }
@@ -101,7 +101,7 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
 function spreadOf(residuals: readonly number[], center: number): number {
   const deviations = residuals.map((residual) => Math.abs(residual - center));
   const variance = deviations.reduce((sum, deviation) => sum + deviation * deviation, 0) / (residuals.length - 1);
-  const robust = MAD_TO_SD * medianOf(deviations);
+  const robust = MAD_TO_SD * findMedian(deviations);
   // A few windows far out, of an incident too short for a verdict, say nothing of the others.
   return Math.max(robust, Math.min(Math.sqrt(variance), 2 * robust));
 }

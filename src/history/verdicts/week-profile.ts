@@ -1,5 +1,5 @@
 import { entryOf } from '../../core/entry-of.js';
-import { medianOf } from '../../core/statistics/median.js';
+import { findMedian } from '../../core/statistics/median.js';
 import { bucketOf, DAY_MS, HOUR_MS, WEEK_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import { MIN_REQUESTS } from './metrics.js';
@@ -42,7 +42,7 @@ export class WeekProfile {
     for (let agoMs = WEEK_MS; agoMs <= mostMs; agoMs += WEEK_MS) {
       if (this.levelOf(route, at - agoMs) === null) continue;
       const day = Array.from({ length: HOURS }, (_, hour) => this.levelOf(route, at - agoMs - hour * HOUR_MS) ?? []);
-      weeks.push({ agoMs, level: medianOf(day.flat()) });
+      weeks.push({ agoMs, level: findMedian(day.flat()) });
     }
     if (weeks.length === 0) return null;
     const levelAt = (time: number): number | null => {
@@ -50,7 +50,7 @@ export class WeekProfile {
         const one = this.levelOf(route, time - agoMs);
         return one === null ? [] : one - level;
       });
-      return levels.length === 0 ? null : medianOf(levels);
+      return levels.length === 0 ? null : findMedian(levels);
     };
     return { weeks: weeks.length, levelAt };
   }

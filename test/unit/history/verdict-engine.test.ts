@@ -247,13 +247,13 @@ describe('what a verdict says at its end', () => {
 });
 
 /** The last text of a route that is slow from window 12 to window 24. */
-function endOf(releaseOf: (window: number) => string, fixedMs: number): string {
+function endOf(findRelease: (window: number) => string, fixedMs: number): string {
   const engine = new VerdictEngine(() => []);
   const texts: string[] = [];
   for (let index = -72; index < 36; index++) {
     const window = new JudgedWindow(START + index * WINDOW_MS);
     window.process.observedMs = WINDOW_MS;
-    window.releases.add(releaseOf(index));
+    window.releases.add(findRelease(index));
     const ms = index < 12 ? 100 : index < 24 ? 2_000 : fixedMs;
     window.routes.set('GET /orders', sumsOf(300, ms));
     for (const { state, text } of inOneTurn(engine.judge(window))) if (state === 'resolved') texts.push(text);

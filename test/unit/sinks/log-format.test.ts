@@ -18,7 +18,6 @@ afterEach(() => {
 describe('the format of log lines', () => {
   it.each([
     ['Nest’s logger on a terminal', new ConsoleLogger(), 'text'],
-    ['Nest’s logger with `json: true`', new ConsoleLogger({ json: true }), 'object'],
     ['nestjs-pino’s', new PinoLogger(), 'object'],
     ['one that is not known', { log() {} }, 'text'],
   ])('%s', (_name, logger, format) => {

@@ -129,7 +129,7 @@ export function rowsOf(stored: Stored): ReadBucketRow[] {
   }
   const rows = [...sites].flatMap(([apart, { site, packed }]): ReadBucketRow[] => {
     const data = dataOf(site, packed);
-    return data === null ? [] : [{ apart, release: releaseOf(apart, sites, served, names), data }];
+    return data === null ? [] : [{ apart, release: findRelease(apart, sites, served, names), data }];
   });
   return [...rows, ...absentOf(rows, served, names)];
 }
@@ -181,7 +181,7 @@ function setOver({ over }: RouteSums, ms: number, count: number): void {
 }
 
 /** Counts of the older releases belong to the only one that served and does not stand apart. */
-function releaseOf(
+function findRelease(
   apart: string,
   sites: ReadonlyMap<string, unknown>,
   served: ReadonlySet<string>,
