@@ -2,7 +2,6 @@ import { DeclaredParameters } from '../core/declared-parameters.js';
 import { entryOf } from '../core/entry-of.js';
 import { tellAll } from '../core/listeners.js';
 import type { OncePerCause } from '../core/reporter.js';
-import type { RouteHandlers } from './handlers.js';
 
 /** The controller method behind a route. One object per method and application. */
 export interface RouteHandler {
@@ -83,6 +82,13 @@ export const routeName = ({ method, pattern }: Route): string => `${method} ${pa
 /** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
 export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && !route.ignored;
 
+/** The handlers of controllers, by a request method (`'GET'`, …, or `'ALL'`) and a path that Nest has registered. */
+export interface HandlerFinder {
+  /** Null where no controller declares the route. */
+  find(method: string, pattern: string): RouteHandler | null;
+  learn(method: string, pattern: string): void;
+}
+
 /** Routes beside Nest's: a mounted router's path contains what clients sent, so their number is bounded. */
 const MAX_FRAMEWORK_ROUTES = 200;
 
@@ -92,7 +98,7 @@ export class Routes {
   /** Parameters of routes that no request has reached yet are among them. */
   readonly declared = new DeclaredParameters();
   /** Set once controllers are known. */
-  handlers: Pick<RouteHandlers, 'find' | 'learn'> = { find: () => null, learn: () => {} };
+  handlers: HandlerFinder = { find: () => null, learn: () => {} };
   private readonly listeners: ((route: Route) => void)[] = [];
   private unmatchedRoute: Route | null = null;
   /** By declared method, then by pattern. */
