@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { installLocked } from '../../scripts/install.mjs';
+import { refuseUncommittedChanges } from './report.mjs';
 
 /** Defaults of a published run; a quick look while developing is `--rounds 6 --generations 1`. */
 const COMMON = {
@@ -26,7 +27,7 @@ const COMMON = {
  * - `--rate-ms` of requests at one rate, for p50 and p99; `--max-control-error` share by which a twin may differ
  * - `--only a,b` variants whose name holds `a` or `b`, beside base and control; nothing is written
  * - `--node` runs the servers: path of a Node binary, or `24` for the one that bench/node24 locks
- * - `--no-write` prints, and leaves bench/results alone
+ * - `--no-write` prints, and leaves bench/results alone: without it, uncommitted changes are refused
  */
 export function readFlags(own = {}) {
   const { values } = parseArgs({ options: { ...COMMON, ...own }, allowNegative: true });
@@ -38,6 +39,8 @@ export function readFlags(own = {}) {
   const maxControlError = Number(values['max-control-error']);
   if (!(maxControlError > 0)) throw new Error('--max-control-error must be a number above 0, as 0.05.');
   const only = values.only?.split(',') ?? null;
+  const write = values.write && only === null;
+  if (write) refuseUncommittedChanges();
   return {
     ...values,
     node: nodeBinary(values.node),
@@ -49,7 +52,7 @@ export function readFlags(own = {}) {
     rateMs: count('rate-ms'),
     maxControlError,
     only,
-    write: values.write && only === null,
+    write,
   };
 }
 

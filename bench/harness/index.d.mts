@@ -72,3 +72,6 @@ export function medianWithInterval(generations: readonly (readonly number[])[]):
   low: number;
   high: number;
 };
+
+/** Throws, and names the files, where a repository has uncommitted changes outside of bench/results. */
+export function refuseUncommittedChanges(folder?: string): void;

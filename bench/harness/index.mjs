@@ -13,7 +13,16 @@ export { nodeMajorOf, nodeVersionOf, readFlags } from './flags.mjs';
 export { runInterleaved } from './interleaved.mjs';
 export { startLoad } from './load.mjs';
 export { startServer, serveOn } from './server.mjs';
-export { commandLine, environment, interval, provenance, ratioOf, summarise, writeResult } from './report.mjs';
+export {
+  commandLine,
+  environment,
+  interval,
+  provenance,
+  ratioOf,
+  refuseUncommittedChanges,
+  summarise,
+  writeResult,
+} from './report.mjs';
 export { median, medianWithInterval } from './statistics.mjs';
 
 /**

@@ -15,14 +15,22 @@ export function commandLine([, script, ...flags] = process.argv) {
   return ['npm run bench --', basename(script, '.mjs'), ...quoted].join(' ');
 }
 
+const git = (args, cwd) => execFileSync('git', args, { encoding: 'utf8', cwd }).trim();
+
+/** A result names the commit that it measured: throws where files differ from it, results of earlier parts aside. */
+export function refuseUncommittedChanges(folder = process.cwd()) {
+  const changed = git(['status', '--porcelain', '--untracked-files=no', '--', ':/', ':!/bench/results'], folder);
+  if (changed === '') return;
+  throw new Error(
+    `A result names its commit, and these files differ from it:\n${changed}\nCommit them, or pass --no-write to measure without writing bench/results.`,
+  );
+}
+
 /** Where, when and how: belongs into every result. Ask before the run: what is committed meanwhile was not measured. */
 export function environment(nodeVersion = process.version) {
-  const git = (...args) => execFileSync('git', args, { encoding: 'utf8' }).trim();
   return {
     date: new Date().toISOString(),
-    commit: git('rev-parse', '--short=12', 'HEAD'),
-    // Not those of an earlier part of the same run.
-    uncommittedChanges: git('status', '--porcelain', '--untracked-files=no', '--', ':/', ':!/bench/results') !== '',
+    commit: git(['rev-parse', '--short=12', 'HEAD']),
     command: commandLine(),
     node: nodeVersion,
     machine: {
