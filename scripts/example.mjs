@@ -1,7 +1,8 @@
 // `npm run example -- <name> [flags]` (`npm run demo` is the one named demo): installs what is locked, builds, runs one folder of examples/.
-// Needs no Redis unless the example says so. Uses node:* only.
+// Examples read REDIS_URL; where it is not set, the redis-server on PATH is started for the run.
 import { existsSync, readdirSync } from 'node:fs';
 import { installLocked, run } from './install.mjs';
+import { findRedisServer, startRedis } from './redis.mjs';
 
 const [name, ...flags] = process.argv.slice(2);
 if (name === undefined || !existsSync(`examples/${name}/main.ts`)) {
@@ -16,4 +17,10 @@ try {
 }
 run('node', ['scripts/build.mjs']);
 run('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json']);
-run('node', ['--enable-source-maps', `build/examples/${name}/main.js`, ...flags]);
+const redis = findRedisServer() === null ? null : await startRedis();
+try {
+  const env = { ...process.env, ...(redis && { REDIS_URL: redis.url }) };
+  run('node', ['--enable-source-maps', `build/examples/${name}/main.js`, ...flags], { env });
+} finally {
+  await redis?.stop();
+}

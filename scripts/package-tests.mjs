@@ -50,15 +50,24 @@ const everyEntry = [
   'dist/entries.mts',
 ];
 
+/** Examples that need no further package. */
+const EXAMPLES = ['quick-start', 'deferred-work', 'history', 'slow-upstream'];
+
 const packages = [
   {
     folder: 'nest12-esm',
+    copies: EXAMPLES.map((name) => `examples/${name}`),
     checks: [
       ...['node16', 'bundler'].map((way) => types('TypeScript 6', OWN_TSC, way)),
       ...['nodenext', 'node16', 'bundler'].map((way) => types('TypeScript 7', TSC_7, way, ...wholly)),
       check('types under nodenext, TypeScript 6; serves on Fastify and Express', ...buildAndRun),
       check('`require` and `import` give the same classes', ['node', 'check/same-class.mjs']),
       check('loads without any vendor; their entries say what to install', ['node', 'check/missing-vendors.mjs']),
+      check(
+        'examples run that were copied out of the repository',
+        [OWN_TSC, '-p', 'tsconfig.examples.json'],
+        ...EXAMPLES.map((name) => ['node', `dist/examples/${name}/main.js`]),
+      ),
     ],
   },
   {
@@ -126,8 +135,9 @@ const chosen = packages.filter(({ folder }) => named.length === 0 || named.inclu
 if (chosen.length === 0) throw new Error(`No package is called ${named.join(' or ')}.`);
 if (named.length === 0)
   await report('nestjs-perf-load', 'takes its tarball, and compares a server with itself', loadTool);
-await eachOf(chosen, async ({ folder, checks }) => {
+await eachOf(chosen, async ({ folder, checks, copies = [] }) => {
   const at = moveOutside(join(ROOT, 'test/package', folder));
+  for (const path of copies) cpSync(path, join(at, path), { recursive: true });
   if (!(await report(folder, 'takes the tarball', () => install(at)))) return;
   for (const { name, steps } of checks) await report(folder, name, () => inOrder(steps, at));
 });

@@ -1,14 +1,9 @@
 // npm run example -- cached-data: a page of a shop's catalogue takes thirteen calls of Redis and one of the database. The same
-// catalogue with three decorators, side by side; then the database goes away. Needs a Redis: REDIS_URL, else the redis-server
-// on PATH is started for the run.
+// catalogue with three decorators, side by side; then the database goes away. Needs a Redis: REDIS_URL, else one on
+// port 6379.
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
-
-// Beside the compiled example, not in it.
-const { startRedis } = (await import(
-  new URL('../../../scripts/redis.mjs', import.meta.url).href
-)) as typeof import('../../scripts/redis.mjs');
 
 type Outcome = { tookMs: number[]; ok: number };
 type Calls = { redis: number; database: number };
@@ -16,15 +11,15 @@ type Calls = { redis: number; database: number };
 const start = (file: string, ...args: string[]): ChildProcess => fork(new URL(file, import.meta.url), args);
 const messageOf = async <T>(child: ChildProcess): Promise<T> => ((await once(child, 'message')) as [T])[0];
 
-const server = await startRedis();
-const redis = new Redis(server.url);
+const redisUrl = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
+const redis = new Redis(redisUrl);
 for (let id = 0; id < 240; id++) {
   await redis.set(`product:${id}`, JSON.stringify({ id: String(id), name: `Shoe ${id}`, brand: String(id % 3) }));
 }
 await redis.hset('brands', { 0: 'Adidas', 1: 'Nike', 2: 'Puma' });
 redis.disconnect();
 
-const shops = ['plain', 'cached'].map((kind) => start('shop.js', kind, server.url));
+const shops = ['plain', 'cached'].map((kind) => start('shop.js', kind, redisUrl));
 const urls = await Promise.all(shops.map((shop) => messageOf<string>(shop)));
 
 /** Customers ask both shops by turns, in a process of their own: what they wait is not the shops'. */
@@ -61,4 +56,3 @@ console.log(`The database is away: as it was, ${plain} requests are answered; ca
 const closed = shops.map((shop) => once(shop, 'exit'));
 await tell('close');
 await Promise.all(closed);
-await server.stop();

@@ -2,7 +2,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Body, Controller, Inject, Injectable, Module, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { defer, Deferrer, DeferWork, PerfModule, type DeferContext, type DeferredWork } from 'nestjs-perf';
 
 interface Order {
@@ -56,7 +55,7 @@ class OrdersController {
 })
 class AppModule {}
 
-const app = await NestFactory.create(AppModule, new FastifyAdapter(), { logger: ['warn', 'error'] });
+const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] });
 app.enableShutdownHooks();
 await app.listen(0, '127.0.0.1');
 

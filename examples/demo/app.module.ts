@@ -12,13 +12,12 @@ import {
 import { APP_GUARD } from '@nestjs/core';
 import { DeferWork, Experiment, PerfModule, staticGates, Variant } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
-import { UserGuard } from '../static-gate/shop.module.js';
 import { flightFeed } from './flight-feed.js';
 import { ReportsController } from './reports.controller.js';
 import { BookOrder, CheckoutController, SendReceipt } from './receipts.js';
+import { UserGuard } from './user.guard.js';
 
-/** Set by main.ts where there is a Redis. */
-const redisUrl = process.env['REDIS_URL'];
+const redisUrl = process.env['REDIS_URL'] || undefined;
 
 @Controller('flights')
 class FlightsController {

@@ -8,6 +8,7 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { describeResources, Experiments, PerfService } from 'nestjs-perf';
 import { settle } from 'nestjs-perf/testing';
+import { DemoModule } from './app.module.js';
 import { compressionReport } from './compression.js';
 import { receiptsReport } from './receipts.js';
 import { routesReport } from './report.js';
@@ -23,14 +24,7 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds);
 if (!(seconds > 0)) throw new Error(`--seconds must be a number above 0, got ${values.seconds}`);
 
-// Beside the compiled example, not in it.
-const { findRedisServer, startRedis } = (await import(
-  new URL('../../../scripts/redis.mjs', import.meta.url).href
-)) as typeof import('../../scripts/redis.mjs');
-const redis = process.env['REDIS_URL'] || findRedisServer() !== null ? await startRedis() : null;
-if (redis === null) console.log('There is no redis-server here: work that must survive stays in this process.');
-else process.env['REDIS_URL'] = redis.url;
-const { DemoModule } = await import('./app.module.js');
+if (!process.env['REDIS_URL']) console.log('No REDIS_URL: work that must survive stays in this process.');
 
 const app = await NestFactory.create<NestFastifyApplication>(DemoModule, new FastifyAdapter(), {
   logger: new DemoLogger({ logLevels: ['log', 'warn', 'error'] }),
@@ -99,7 +93,6 @@ if (values.stay) {
   visitors.kill();
 }
 await app.close();
-await redis?.stop();
 
 console.log(`
 Go on with

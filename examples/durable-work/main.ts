@@ -1,25 +1,20 @@
-// npm run example -- durable-work: an API whose receipts another process sends, through BullMQ. Needs a Redis: REDIS_URL,
-// else the redis-server on PATH is started for the run.
+// npm run example -- durable-work: an API whose receipts another process sends, through BullMQ. Needs a Redis:
+// REDIS_URL, else one on port 6379.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Deferrer, PerfModule } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
 import { OrdersController, SendReceipt } from './orders.js';
 
-// Beside the compiled example, not in it.
-const { startRedis } = (await import(
-  new URL('../../../scripts/redis.mjs', import.meta.url).href
-)) as typeof import('../../scripts/redis.mjs');
-const redis = await startRedis();
+const redisUrl = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
 
 @Module({
   imports: [
     PerfModule.forRoot({
       // `worker: false`: this process only answers requests.
-      defer: { store: bullmqStore({ connection: redis.url, queue: 'receipts', worker: false }) },
+      defer: { store: bullmqStore({ connection: redisUrl, queue: 'receipts', worker: false }) },
     }),
   ],
   controllers: [OrdersController],
@@ -27,7 +22,7 @@ const redis = await startRedis();
 })
 class AppModule {}
 
-const app = await NestFactory.create(AppModule, new FastifyAdapter(), { logger: ['warn', 'error'] });
+const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] });
 app.enableShutdownHooks();
 await app.listen(0, '127.0.0.1');
 for (const id of ['order-1', 'order-2', 'order-3']) {
@@ -43,7 +38,6 @@ const { accepted, stored } = app.get(Deferrer).stats();
 console.log(`accepted ${accepted}, stored ${stored}; now the worker starts`);
 
 const worker = fork(new URL('worker.js', import.meta.url), ['worker'], {
-  env: { ...process.env, REDIS_URL: redis.url },
   stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
 });
 let said = '';
@@ -55,4 +49,3 @@ worker.stdout?.setEncoding('utf8').on('data', (text: string) => {
 });
 await once(worker, 'exit');
 await app.close();
-await redis.stop();

@@ -1,5 +1,5 @@
 // npm run example -- hydration: 3 MB from a database become objects. How long does the event loop stand still on the main thread,
-// with the rows sent to a worker, and with the whole method in a worker? Needs a Redis: REDIS_URL, else the one on PATH is started.
+// with the rows sent to a worker, and with the whole method in a worker? Needs a Redis: REDIS_URL, else one on port 6379.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Module } from '@nestjs/common';
@@ -7,14 +7,6 @@ import { NestFactory } from '@nestjs/core';
 import { PerfModule } from 'nestjs-perf';
 import { offload, Offloader } from 'nestjs-perf/offload';
 import { OffloadModule, PullRequests, TeamInsights } from './offload.module.js';
-
-// Beside the compiled example, not in it.
-const { startRedis } = (await import(
-  new URL('../../../scripts/redis.mjs', import.meta.url).href
-)) as typeof import('../../scripts/redis.mjs');
-const redis = await startRedis();
-// Workers have a copy of the environment.
-process.env['REDIS_URL'] = redis.url;
 
 @Module({
   imports: [
@@ -63,4 +55,3 @@ for (const { name, runMs, cloneMs } of methods) {
   console.log(`${name}: ${runMs.toFixed(0)} ms in the worker, ${cloneMs.toFixed(1)} ms of the event loop for cloning`);
 }
 await app.close();
-await redis.stop();

@@ -9,7 +9,7 @@ const TEAMS = ['api', 'web', 'mobile', 'data'];
 /** The database: each thread that uses it has a connection of its own. */
 @Injectable()
 export class PullRequests implements OnModuleDestroy {
-  private readonly redis = new Redis(process.env['REDIS_URL']!);
+  private readonly redis = new Redis(process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379');
 
   /** Some 3 MB. */
   async fill(): Promise<void> {

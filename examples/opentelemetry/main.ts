@@ -2,7 +2,6 @@
 import { parseArgs } from 'node:util';
 import { Controller, Get, Module, Param } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ConsoleMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { loggerSink, PerfModule } from 'nestjs-perf';
 import { openTelemetrySink } from 'nestjs-perf/opentelemetry';
@@ -27,7 +26,7 @@ class FlightsController {
 class AppModule {}
 
 const { values } = parseArgs({ options: { keep: { type: 'boolean', default: false } } });
-const app = await NestFactory.create(AppModule, new FastifyAdapter(), { logger: ['warn', 'error'] });
+const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] });
 app.enableShutdownHooks();
 await app.listen(0, '127.0.0.1');
 const url = await app.getUrl();

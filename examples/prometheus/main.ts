@@ -2,7 +2,6 @@
 import { parseArgs } from 'node:util';
 import { Controller, Get, Module, NotFoundException, Param } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { loggerSink, PerfModule } from 'nestjs-perf';
 import { prometheusSink } from 'nestjs-perf/prometheus';
 
@@ -22,7 +21,7 @@ class FlightsController {
 class AppModule {}
 
 const { values } = parseArgs({ options: { keep: { type: 'boolean', default: false } } });
-const app = await NestFactory.create(AppModule, new FastifyAdapter(), { logger: ['warn', 'error'] });
+const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] });
 app.enableShutdownHooks();
 // With --keep on the port that prometheus.yml scrapes.
 await app.listen(values.keep ? 3000 : 0, '127.0.0.1');

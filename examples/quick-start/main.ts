@@ -6,7 +6,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Controller, Get, Module, Param } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PerfModule } from 'nestjs-perf';
 
 @Controller('orders')
@@ -51,7 +50,7 @@ function renderRows(id: string): number {
 class AppModule {}
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '3' } } });
-const app = await NestFactory.create(AppModule, new FastifyAdapter());
+const app = await NestFactory.create(AppModule);
 app.enableShutdownHooks();
 await app.listen(0, '127.0.0.1');
 

@@ -2,7 +2,6 @@
 // Without STATSIG_SECRET a stand-in on this machine receives the events and this prints them.
 import { Controller, Get, Module, NotFoundException, Param } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PerfModule } from 'nestjs-perf';
 import { statsigSink, type StatsigSinkOptions } from 'nestjs-perf/statsig';
 import { StatsigServer } from 'statsig-node';
@@ -35,7 +34,7 @@ async function run(options: StatsigSinkOptions): Promise<void> {
     controllers: [FlightsController],
   })
   class AppModule {}
-  const app = await NestFactory.create(AppModule, new FastifyAdapter(), { logger: ['warn', 'error'] });
+  const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] });
   await app.listen(0, '127.0.0.1');
   const url = await app.getUrl();
   for (const path of ['/flights/NPF1', '/flights/NPF2', '/flights/XYZ']) await (await fetch(`${url}${path}`)).text();

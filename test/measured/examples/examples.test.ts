@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 /** What a run must say, beside ending by itself with success. */
@@ -31,8 +31,7 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
     /^GET \/flights\/:callsign {2}latency \+\d+ % /m,
     /^ramp: holds \d/m,
   ],
-  'static-gate': [/^skip_async_cleanup on GET \/v1\/initialize: latency -\d+\.\d % \(95 % CI .*\), p /m],
-  'statsig-gate': [/^skip_async_cleanup on GET .*: latency -\d/m, /^ {2}Statsig was told of \d+ exposures\.$/m],
+  'ab-test': [/^skip_async_cleanup on GET \/v1\/initialize: latency -\d+\.\d % \(95 % CI .*\), p /m],
   'cached-data': [
     /^as it was: p50 .* a request calls Redis 13\.0\d times, the database 1\.00 times$/m,
     /^cached   : p50 .* a request calls Redis \d\.\d\d times, the database 0\.\d\d times$/m,
@@ -78,14 +77,15 @@ interface Run {
 /** Runs one, however it ends. */
 const run = (...args: string[]): Promise<Run> =>
   new Promise((resolve) => {
-    const child = execFile('node', args, { timeout: 150_000 }, (_error, stdout, stderr) =>
+    const options = { timeout: 150_000, env: { ...process.env, REDIS_URL: inject('redisUrl') } };
+    const child = execFile('node', args, options, (_error, stdout, stderr) =>
       resolve({ status: child.exitCode ?? child.signalCode, stdout, stderr }),
     );
   });
 
 const examples = readdirSync('examples').filter((name) => existsSync(`examples/${name}/main.ts`));
-/** Run for 15 s at the least, or are another again but for the gates; `.ci/run` starts the demo too. */
-const isLong = (name: string): boolean => ['demo', 'going-live', 'static-gate'].includes(name);
+/** Run for 15 s at the least; `.ci/run` starts the demo too. */
+const isLong = (name: string): boolean => ['demo', 'going-live'].includes(name);
 
 // Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
 describe('examples', { timeout: 180_000 }, () => {
@@ -93,6 +93,13 @@ describe('examples', { timeout: 180_000 }, () => {
     // They import the package by its name, so they run on what is built; test/setup/compiled.ts compiles themselves.
     if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);
   }, 300_000);
+
+  it('examples/ab-test asks the SDK of Statsig with --statsig', async () => {
+    const { status, stdout } = await run('build/examples/ab-test/main.js', '--statsig');
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^skip_async_cleanup on GET .*: latency -\d/m);
+    expect(stdout).toMatch(/^ {2}Statsig was told of \d+ exposures\.$/m);
+  });
 
   it.runIf(LONG)('examples/slow-upstream tells our own slowness from theirs', async () => {
     const { status, stdout } = await run('build/examples/slow-upstream/main.js', '--us');

@@ -2,7 +2,7 @@ import { StatsigServer } from 'statsig-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GateClient, staticGates, type Unit } from '../../../src/index.js';
 import { statsigGates, type StatsigGateClient } from '../../../src/entries/statsig.js';
-import { type Loopback, startLoopback } from '../../../examples/statsig-gate/loopback.js';
+import { type Loopback, startLoopback } from '../../../examples/ab-test/loopback.js';
 
 const GATES = { all: 100, none: 0, half: 50 };
 const users = Array.from({ length: 1_000 }, (_, i): Unit => ({ userId: `u${i}` }));

@@ -1,11 +1,8 @@
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { DynamicModule, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { Experiments, type ExperimentReport } from 'nestjs-perf';
+import { Experiments, type ExperimentReport, type GateClient } from 'nestjs-perf';
 import { settle } from 'nestjs-perf/testing';
-import { ShopModule, UserGuard } from './shop.module.js';
+import { buildShop, UserGuard } from './shop.module.js';
 
 const USERS = 120;
 const AT_ONCE = 12;
@@ -13,18 +10,12 @@ const AT_ONCE = 12;
 /**
  * Starts the shop, lets 120 users open it again and again for `seconds`, and asks whether the gate made it faster.
  */
-export async function runExperiment(
-  seconds: number,
-  module: Type | DynamicModule = ShopModule,
-): Promise<ExperimentReport> {
-  const app = await NestFactory.create<NestFastifyApplication>(module, new FastifyAdapter(), {
-    logger: ['warn', 'error'],
-  });
+export async function runExperiment(seconds: number, gates: GateClient): Promise<ExperimentReport> {
+  const app = await NestFactory.create(buildShop(gates), { logger: ['warn', 'error'] });
   app.useGlobalGuards(app.get(UserGuard));
   await app.listen(0, '127.0.0.1');
   try {
-    const { port } = app.getHttpServer().address() as AddressInfo;
-    await visit(`http://127.0.0.1:${port}/v1`, seconds);
+    await visit(`${await app.getUrl()}/v1`, seconds);
     await settle(app);
     return app.get(Experiments).report('skip_async_cleanup', { route: 'GET /v1/initialize' });
   } finally {

@@ -1,8 +1,8 @@
 import { StatsigServer } from 'statsig-node';
 import type { ExperimentReport } from 'nestjs-perf';
-import { runExperiment } from '../static-gate/run.js';
+import { statsigGates } from 'nestjs-perf/statsig';
 import { startLoopback } from './loopback.js';
-import { statsigShop } from './statsig-shop.module.js';
+import { runExperiment } from './run.js';
 
 /** Runs the shop behind a gate of a real Statsig SDK whose server is on this machine. */
 export async function runStatsigExperiment(seconds: number): Promise<{ report: ExperimentReport; exposures: number }> {
@@ -17,7 +17,7 @@ export async function runStatsigExperiment(seconds: number): Promise<{ report: E
       disableDiagnostics: true,
     });
     await statsig.initializeAsync();
-    const report = await runExperiment(seconds, statsigShop(statsig));
+    const report = await runExperiment(seconds, statsigGates(statsig));
     await statsig.shutdownAsync(2_000);
     const exposures = loopback.events.filter(({ eventName }) => eventName === 'statsig::gate_exposure').length;
     return { report, exposures };

@@ -1,6 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Injectable, Module, type CanActivate, type ExecutionContext } from '@nestjs/common';
-import { Experiment, PerfModule, staticGates, Variant } from 'nestjs-perf';
+import {
+  Controller,
+  Get,
+  Injectable,
+  Module,
+  type CanActivate,
+  type DynamicModule,
+  type ExecutionContext,
+} from '@nestjs/common';
+import { Experiment, PerfModule, Variant, type GateClient } from 'nestjs-perf';
 
 /** Stands in for real authentication: whoever says who they are is believed. */
 @Injectable()
@@ -13,7 +21,7 @@ export class UserGuard implements CanActivate {
 }
 
 @Controller('v1')
-export class InitializeController {
+class InitializeController {
   /** The old way waits for a cleanup that the client has no use for. */
   @Get('initialize')
   @Experiment('skip_async_cleanup')
@@ -30,9 +38,13 @@ export class InitializeController {
   }
 }
 
-@Module({
-  imports: [PerfModule.forRoot({ experiments: { gates: staticGates({ skip_async_cleanup: 0.5 }) }, sinks: [] })],
+@Module({})
+class ShopModule {}
+
+/** The shop, whose gates decide who skips the cleanup. */
+export const buildShop = (gates: GateClient): DynamicModule => ({
+  module: ShopModule,
+  imports: [PerfModule.forRoot({ experiments: { gates }, sinks: [] })],
   controllers: [InitializeController],
   providers: [UserGuard],
-})
-export class ShopModule {}
+});
