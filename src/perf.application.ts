@@ -26,7 +26,6 @@ export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOp
     requests: new RequestTracker(monotonicMs, routes, report),
     recorder: new Recorder(report, options.enabled && (sinks.length > 0 || isListening)),
     nowMs: monotonicMs,
-    flushTimeoutMs: options.flushTimeoutMs,
     units: new RequestUnits('unit', options.unit, report),
     enabled: options.enabled,
     release: findRelease(options.release),

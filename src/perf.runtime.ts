@@ -4,7 +4,6 @@ import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesConta
 import { holdingProcess } from './core/held-process.js';
 import { LatencyFigures } from './ports/latency-figures.js';
 import type { Overview } from './ports/overview.js';
-import { reasonOf } from './core/reason.js';
 import { inRootContext } from './core/root-context.js';
 import { Recordings } from './ports/recording.js';
 import type { PerfSink, PerfSinkHost } from './core/sink.js';
@@ -20,13 +19,13 @@ import { isFeature, refuseMissingExtensions, readToken, type PerfExtension } fro
 import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
 import { observeAdapter, choosePlatform, startBeforeParsers } from './request/adapter.js';
 import type { Platform } from './request/platform.js';
-import { afterServerClosed, endKeptConnections, onTermination, whenListening } from './request/shutdown.js';
 import { Latency } from './latency/latency.feature.js';
 import { judgeHealth, type PerfHealth, type PerfReadiness } from './perf.health.js';
 import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { warnUnlessStarted } from './perf.start-check.js';
 import { startLine } from './perf.start-line.js';
+import { Shutdown } from './perf.shutdown.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { PERF_EXTENSIONS, PERF_SINKS } from './perf.tokens.js';
 import { buildPipeline } from './pipeline.js';
@@ -45,7 +44,7 @@ const OFF = {
   cache: null,
 };
 
-/** The life of one application: it starts once, and stops once when the HTTP server has closed, or else on shutdown. @internal */
+/** The life of one application: it starts once, and its {@link Shutdown} stops it once. @internal */
 @Injectable()
 export class PerfRuntime implements Overview {
   /** In the order of {@link FEATURES}, then those of extensions. Empty before the start. */
@@ -53,17 +52,14 @@ export class PerfRuntime implements Overview {
   private readonly options: ResolvedOptions;
   /** Paths of raw routes, for the first line of the log. */
   private readonly paths: string[] = [];
-  private server: Server | null = null;
   private platform: Platform | null = null;
-  private endKeptConnections: () => void = () => {};
   /** False once sinks have started: later registrations are ignored. */
   private sinksMayRegister = true;
   private starting: Promise<void> = Promise.resolve();
   private cancelStartCheck: () => void = () => {};
-  private phase: 'starting' | 'serving' | 'leaving' = 'starting';
-  private ignoreTermination: () => void = () => {};
+  private isServing = false;
   private started: Promise<void> | null = null;
-  private stopping: Promise<void> | null = null;
+  private readonly shutdown: Shutdown;
 
   constructor(
     @Inject(FEATURE_OPTIONS) { resolved: options }: ProvidedOptions,
@@ -74,6 +70,12 @@ export class PerfRuntime implements Overview {
     @Optional() @Inject(ModuleRef) private readonly module: ModuleRef,
   ) {
     this.options = options;
+    this.shutdown = new Shutdown({
+      options,
+      application,
+      features: () => this.features,
+      booted: () => this.starting.catch(() => {}),
+    });
     if (this.observesRequests()) startBeforeParsers(httpAdapter, application.requests);
     if (options.enabled)
       this.cancelStartCheck = inRootContext(() => warnUnlessStarted(httpAdapter, application.logger));
@@ -113,7 +115,7 @@ export class PerfRuntime implements Overview {
       this.paths.push(snapshotEndpoint.path);
       installSnapshotEndpoint(platform, snapshotEndpoint, () => this.snapshot(), report);
     }
-    if (adapter !== null) this.watchServer(adapter.getHttpServer() as Server | undefined);
+    if (adapter !== null) this.shutdown.watch(adapter.getHttpServer() as Server | undefined);
     await recorder.start((sink) => this.hostFor(sink, platform), options.flushTimeoutMs);
     this.sinksMayRegister = false;
     this.connectPipeline();
@@ -166,73 +168,33 @@ export class PerfRuntime implements Overview {
     }
   }
 
-  private watchServer(server: Server | undefined): void {
-    if (typeof server?.close !== 'function') return;
-    this.server = server;
-    this.endKeptConnections = () => endKeptConnections(server);
-    afterServerClosed(server, () => this.stop());
-    whenListening(server, (isProtected) => {
-      if (this.stopping !== null) return;
-      if (isProtected) {
-        this.ignoreTermination = onTermination(() => void (this.phase = 'leaving'));
-        return;
-      }
-      this.application.logger.warn(
-        'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
-      );
-    });
-  }
-
   async bootstrapped(): Promise<void> {
     // Closed meanwhile: nobody would stop it again.
-    if (this.stopping !== null) return;
+    if (this.shutdown.isStopping) return;
     try {
       for (const feature of this.features) await feature.start?.();
     } catch (error) {
       await this.stop();
       throw error;
     }
-    if (this.phase === 'starting') this.phase = 'serving';
+    this.isServing = true;
     if (this.options.enabled)
       this.application.logger.log(startLine(this.application, this.options, this.extensions, this.paths));
   }
 
   /** Whether the adapter will close a server, after which everything stops. */
   get isListening(): boolean {
-    return this.server?.listening === true;
+    return this.shutdown.isListening;
   }
 
   async closing(): Promise<void> {
-    this.phase = 'leaving';
     this.cancelStartCheck();
-    this.endKeptConnections();
-    for (const feature of this.features) await this.isolated('closing', () => feature.closing?.());
+    await this.shutdown.closing();
   }
 
-  /** Drains, flushes and closes everything once; later calls wait for the first. Never rejects. */
-  stop(): Promise<void> {
-    return (this.stopping ??= this.stopOnce());
-  }
-
-  private async stopOnce(): Promise<void> {
-    this.phase = 'leaving';
-    this.ignoreTermination();
+  async stop(): Promise<void> {
     this.cancelStartCheck();
-    // An application may be closed while it boots: what is only half there could not be closed.
-    await this.starting.catch(() => {});
-    const lastFirst = this.features.toReversed();
-    for (const feature of lastFirst) await this.isolated('draining', () => feature.drain?.());
-    await this.isolated('flushing', () => this.application.recorder.close(this.options.flushTimeoutMs));
-    for (const feature of lastFirst) await this.isolated('closing', () => feature.close?.());
-  }
-
-  /** One feature that fails to close keeps no other from closing. */
-  private async isolated(doing: string, work: () => void | Promise<void> | undefined): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      this.application.logger.warn(`${doing} failed: ${reasonOf(error)}. Everything else is closed all the same.`);
-    }
+    await this.shutdown.stop();
   }
 
   /** Resolves when everything so far is recorded and flushed to the sinks. */
@@ -266,8 +228,9 @@ export class PerfRuntime implements Overview {
   }
 
   ready(): PerfReadiness {
-    const phase = { starting: ['the application is starting'], serving: [], leaving: ['the application is closing'] };
-    const reasons = [...phase[this.phase], ...this.features.flatMap((feature) => feature.unready?.() ?? [])];
+    const { begun } = this.shutdown;
+    const own = this.isServing && !begun ? [] : [`the application is ${begun ? 'closing' : 'starting'}`];
+    const reasons = [...own, ...this.features.flatMap((feature) => feature.unready?.() ?? [])];
     return { ready: reasons.length === 0, reasons };
   }
 

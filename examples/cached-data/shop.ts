@@ -1,31 +1,15 @@
 // One shop, in a process of its own: `plain <redis>` or `cached <redis>`. Sends its URL, and when it is told what to do next, what
 // it has asked of others so far.
-import { Controller, Get, Inject, Module, Param } from '@nestjs/common';
+import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Redis } from 'ioredis';
 import { PerfModule, PerfService } from 'nestjs-perf';
 import { cache } from 'nestjs-perf/cache';
+import { CatalogueController } from './catalogue.controller.js';
 import { CachedCatalogue, Catalogue, Database } from './catalogue.js';
 
 const [kind, redisUrl] = process.argv.slice(2) as [string, string];
-const PRODUCTS_A_PAGE = 12;
-
-@Controller('catalogue')
-class CatalogueController {
-  constructor(@Inject(Catalogue) private readonly catalogue: Catalogue) {}
-
-  @Get(':page')
-  async page(@Param('page') page: string) {
-    const ids = Array.from({ length: PRODUCTS_A_PAGE }, (_, i) => String(Number(page) * PRODUCTS_A_PAGE + i));
-    const [brands, prices, products] = await Promise.all([
-      this.catalogue.brands(),
-      this.catalogue.prices(ids),
-      Promise.all(ids.map((id) => this.catalogue.product(id))),
-    ]);
-    return products.map(({ id, name, brand }, i) => ({ id, name, brand: brands[brand], price: prices[i] }));
-  }
-}
 
 const redis = new Redis(redisUrl);
 

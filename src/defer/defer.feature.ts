@@ -27,6 +27,8 @@ const NEWEST = 30;
 export class DeferFeature implements Feature, RejectedList {
   readonly service: Deferrer;
   readonly engine: DeferEngine | null;
+  readonly drainsEarly = true;
+  private draining: Promise<void> | null = null;
   private readonly queues = new Set<string>();
 
   constructor(
@@ -93,9 +95,13 @@ export class DeferFeature implements Feature, RejectedList {
     await this.engine?.durable?.pauseWorker();
   }
 
-  async drain(): Promise<void> {
+  drain(leftMs: number): Promise<void> {
+    return (this.draining ??= this.drainOnce(leftMs));
+  }
+
+  private async drainOnce(leftMs: number): Promise<void> {
     runningDeferrers.delete(this.service);
-    await this.engine?.drain(this.engine.options.drainTimeoutMs);
+    await this.engine?.drain(Math.min(leftMs, this.engine.options.drainTimeoutMs));
   }
 
   private plan(handlers: readonly ControllerMethod[], engine: DeferEngine, providers: WorkProviders): void {

@@ -59,13 +59,15 @@ export interface RecordRules {
 export interface JudgedBlock {
   readonly block: Block;
   readonly verdict: Verdict;
+  /** The resolver or measured method within the request whose code it was. */
+  readonly scope: RequestState | null;
   readonly samples: number;
   readonly gcMs: number;
   readonly delayed: readonly RequestState[];
 }
 
 export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: RecordRules): BlockRecord {
-  const { block, verdict, samples, gcMs, delayed } = judged;
+  const { block, verdict, scope, samples, gcMs, delayed } = judged;
   const { secrets, replay, reader, methods, address } = rules;
   const { request, suspect } = verdict;
   // In a bundle only the map distinguishes a dependency from the application's code.
@@ -73,16 +75,19 @@ export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: Re
     isApplicationFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
   const { frames, application } = chooseStack(rules.stack ? verdict.shown : [], isApplications, locate);
   const referTo = (state: RequestState | null) => (state === null ? null : createRequestRef(state, secrets, reader));
+  const part = scope === null ? null : reader.read('the scope', () => scope.route?.handler?.name ?? null, null);
+  const named = referTo(request);
   return {
     kind: 'block',
     startedAt: epochMsOf(block.startMs),
     durationMs: block.endMs - block.startMs,
     provenMs: verdict.provenMs,
     cause: verdict.cause,
-    request: referTo(request),
+    // A GraphQL server answers outside of Nest's routes: its request has no handler, but the resolver has a name.
+    request: named === null ? null : { ...named, handler: named.handler ?? part },
     suspect: referTo(suspect),
     location: application === null ? null : locate(application),
-    method: reader.read('the methods', () => methods?.findIn(frames, isApplications) ?? null, null),
+    method: reader.read('the methods', () => methods?.findIn(frames, isApplications) ?? null, null) ?? part,
     samples,
     stack: frames.slice(0, MAX_STACK).map((frame) => formatFrame(frame, locate)),
     gcMs,

@@ -11,7 +11,7 @@ import type { RequestState } from '../request/request-state.js';
 import { WORD } from './beat.js';
 import { countVotes, measureInside } from './block.js';
 import { CarefulReader, createBlockRecord, type JudgedBlock, type RecordRules } from './block-record.js';
-import { findCause, type Verdict } from './cause.js';
+import { findCause } from './cause.js';
 import { planTiming, SAMPLES_PER_SECOND, type eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { captureFrames } from './interrupt/probe.js';
@@ -187,18 +187,23 @@ export class EventLoop implements Feature {
     const { request, othersWaited } = verdict;
     const hasWaited = (state: RequestState): boolean => (request === null ? !votes.ran.has(state) : state !== request);
     const delayed = othersWaited ? inFlight.filter(hasWaited) : [];
-    this.charge(block, verdict, delayed, votes.shown);
-    const recorded = this.record({ block, verdict, samples: samples.length, gcMs, delayed });
+    const scope = request === null ? null : findScope(votes.shown);
+    this.charge(block, request, delayed, scope);
+    const recorded = this.record({ block, verdict, scope, samples: samples.length, gcMs, delayed });
     this.recording.add(recorded);
     void recorded.finally(() => this.recording.delete(recorded));
   }
 
-  private charge(block: Block, { request }: Verdict, delayed: readonly RequestState[], shown: readonly Sample[]): void {
+  private charge(
+    block: Block,
+    request: RequestState | null,
+    delayed: readonly RequestState[],
+    scope: RequestState | null,
+  ): void {
     for (const state of delayed) state.delayedMs += measureInside(block, state);
     if (request === null) return;
     const ms = measureInside(block, request);
     request.blockedMs += ms;
-    const scope = findScope(shown);
     if (scope !== null) scope.blockedMs += measureInside(block, scope);
     this.reader.read('the route', () => request.route, null)?.stats?.blocked(ms);
   }

@@ -40,8 +40,8 @@ export class ExperimentsFeature implements Feature, ExperimentAnswers {
     return this.service.report(gate);
   }
 
-  async close(): Promise<void> {
-    await this.engine?.close(this.application.flushTimeoutMs);
+  async close(flushMs: number): Promise<void> {
+    await this.engine?.close(flushMs);
   }
 }
 

@@ -67,11 +67,11 @@ export class HistoryFeature implements Feature {
     });
   }
 
-  async drain(): Promise<void> {
+  async drain(_drainMs: number, flushMs: number): Promise<void> {
     if (this.timer === null) return;
     clearTimeout(this.timer);
     this.timer = null;
-    await inRootContext(() => this.history.close(this.host.flushTimeoutMs));
+    await inRootContext(() => this.history.close(flushMs));
   }
 
   private wait(): void {

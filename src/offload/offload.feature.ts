@@ -112,9 +112,9 @@ class OffloadFeature extends Offloader implements Feature {
   }
 
   /** Runs after deferred work has drained, which may call as well. */
-  async close(): Promise<void> {
+  async close(flushMs: number): Promise<void> {
     for (const { instance } of this.methods.values()) runningInstances.delete(instance);
-    await this.dispatcher?.close(this.application.flushTimeoutMs);
+    await this.dispatcher?.close(flushMs);
   }
 
   override async run<T>(given: URL | string, input: unknown, options: OffloadRunOptions = {}): Promise<T> {

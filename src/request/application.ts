@@ -13,7 +13,6 @@ export abstract class PerfApplication {
   abstract readonly report: OncePerCause;
   abstract readonly logger: Reporter;
   abstract readonly nowMs: MonotonicClock;
-  abstract readonly flushTimeoutMs: number;
   abstract readonly units: RequestUnits;
   /** False with `enabled: false`: only deferred, cached and offloaded work goes on. */
   abstract readonly enabled: boolean;

@@ -36,9 +36,11 @@ export interface Feature {
   idle?(): Promise<void>;
   /** The application begins to close, and may still serve requests. */
   closing?(): void | Promise<void>;
-  /** The server has closed: finishes its work, pushes its last records, leaves no timer or thread. */
-  drain?(): void | Promise<void>;
-  close?(): void | Promise<void>;
+  /** The server has closed: finishes accepted work, pushes the last records, leaves no timer or thread. Milliseconds that are left. */
+  drain?(drainMs: number, flushMs: number): void | Promise<void>;
+  /** Its accepted work runs also where open requests hold the server for long. */
+  readonly drainsEarly?: true;
+  close?(flushMs: number): void | Promise<void>;
 }
 
 export interface FeatureDefinition<Name extends string, Options> {

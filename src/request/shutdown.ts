@@ -1,16 +1,29 @@
 import type { Server } from 'node:http';
 import { listenShared } from '../core/shared-listener.js';
 
-/** Runs `work` after the last response, before any `onApplicationShutdown`: Nest has no hook between the two. Adapters await the server's `close()`. */
-export function afterServerClosed(server: Server, work: () => Promise<void>): void {
+interface ServerEnd {
+  /** The server stops accepting. */
+  readonly closing: () => void;
+  /** Requests still hold the server after so long. */
+  readonly late: { readonly afterMs: number; work(): Promise<void> };
+  /** Runs after the last response, before any `onApplicationShutdown`: there providers end their connections. */
+  readonly closed: () => Promise<void>;
+}
+
+/** Nest has no hook between the last response and `onApplicationShutdown`. Adapters await the server's `close()`. */
+export function afterServerClosed(server: Server, { closing, late, closed }: ServerEnd): void {
   const close = server.close.bind(server);
-  server.close = (done) =>
-    close((error) => {
+  server.close = (done) => {
+    closing();
+    const timer = setTimeout(() => void late.work(), late.afterMs).unref();
+    return close((error) => {
+      clearTimeout(timer);
       const finish = (): void => done?.(error);
       // `onApplicationShutdown` awaits the same promise and rejects with its error.
       // eslint-disable-next-line promise/no-promise-in-callback -- Node's `close()` returns no promise
-      work().then(finish, finish);
+      closed().then(finish, finish);
     });
+  };
 }
 
 /** Calls back once the server listens: with false in a process that SIGTERM would kill on the spot. */

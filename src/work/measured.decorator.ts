@@ -6,7 +6,7 @@ import { listMethods } from '../request/prototypes.js';
 import { servesRoute } from '../request/route-handler.js';
 import { runMeasured } from './run-measured.js';
 import { entryTypeOf, workTypeOf } from './work-type.js';
-import { findWorks, MEASURED_METADATA } from './works.js';
+import { findWorks, isMeasuredMethod, MEASURED_METADATA } from './works.js';
 
 /**
  * Measures each call of a method that no HTTP request starts: a cron job, a processor of a queue, a handler of messages, events or
@@ -36,7 +36,7 @@ const isEntry = (name: string, method: object): boolean =>
 function measure(descriptor: PropertyDescriptor, target: object, key: string | symbol): void {
   Reflect.defineMetadata(MEASURED_METADATA, true, target);
   // On its class and on the method: once is enough.
-  if (Reflect.hasOwnMetadata(MEASURED_METADATA, descriptor.value as object)) return;
+  if (isMeasuredMethod(descriptor.value as object)) return;
   const name = String(key);
   let type: WorkType | null | undefined;
   wrapMethod(descriptor, (method) => {

@@ -12,14 +12,14 @@ import {
   type FeatureBoot,
   type FeatureDefinition,
 } from '../request/feature.js';
-import { findPrototype, listWrappers } from '../request/prototypes.js';
+import { findPrototype, listMethods, listWrappers } from '../request/prototypes.js';
 import { requestContext, type RequestState } from '../request/request-state.js';
 import { readHandler } from '../request/route-handler.js';
 import { isMeasured } from '../request/routes.js';
 import { workOption } from './work.options.js';
 import { WorkRow } from './work-row.js';
 import { intervalOf } from './work-type.js';
-import { isMeasuredClass, registerWorks, type MeasuredMethod, type Works } from './works.js';
+import { isMeasuredClass, isMeasuredMethod, registerWorks, type MeasuredMethod, type Works } from './works.js';
 
 /** Messages, jobs, events, sockets, resolvers and methods of one application: each call is a scope of its own. */
 export class WorkFeature implements Feature, Works {
@@ -47,7 +47,7 @@ export class WorkFeature implements Feature, Works {
   begin(type: WorkType, measured: MeasuredMethod, within = this.openScope()): RequestState | null {
     const { requests, nowMs, enabled } = this.host;
     if (!enabled) return null;
-    const row = this.rowOf(type, measured);
+    const row = this.findRow(type, measured);
     if (!isMeasured(row.route)) return null;
     const state = requests.begin(within);
     state.route = row.route;
@@ -115,7 +115,15 @@ export class WorkFeature implements Feature, Works {
       if (prototype === null || !isMeasuredClass(prototype)) continue;
       const instance: unknown = wrapper.instance;
       registerWorks(this, prototype, typeof instance === 'object' ? instance : null);
+      this.expectRuns(prototype);
     }
+  }
+
+  /** A job that never starts is missed too, where its decorator says how often it runs. */
+  private expectRuns(prototype: object): void {
+    const owner = prototype.constructor;
+    for (const [name, method] of listMethods(prototype))
+      if (isMeasuredMethod(method) && intervalOf(method) !== null) this.findRow('cron', { owner, name, method });
   }
 
   private openScope(): RequestState | null {
@@ -125,7 +133,7 @@ export class WorkFeature implements Feature, Works {
     return outer.closed ? null : outer;
   }
 
-  private rowOf(type: WorkType, { owner, name, method }: MeasuredMethod): WorkRow {
+  private findRow(type: WorkType, { owner, name, method }: MeasuredMethod): WorkRow {
     const { routes, nowMs } = this.host;
     const full = `${owner.name}.${name}`;
     return entryOf(this.rows, `${type} ${full}`, () => {

@@ -23,6 +23,7 @@ export interface Works {
 /** On prototypes that have a measured method, and on that method's wrapper. */
 export const MEASURED_METADATA = 'perf:measured';
 export const isMeasuredClass = (prototype: object): boolean => Reflect.hasMetadata(MEASURED_METADATA, prototype);
+export const isMeasuredMethod = (method: object): boolean => Reflect.hasOwnMetadata(MEASURED_METADATA, method);
 
 const byInstance = new WeakMap<object, Works>();
 /** For instances that Nest makes for each request or job: the application that has last registered the class. */

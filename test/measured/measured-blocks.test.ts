@@ -68,6 +68,8 @@ it('a block in a part of an HTTP request counts for the part and for the request
   const [part] = (await recordsOf('work')).filter(({ blockedMs }) => blockedMs > 0);
   expect(request!.handler).toBe('MessagesController.http');
   expect(part).toMatchObject({ name: 'OrdersResolver.order' });
+  const block = (await recordsOf('block')).find(({ request: named }) => named !== null);
+  expect(block).toMatchObject({ request: { handler: 'MessagesController.http' }, method: 'OrdersResolver.order' });
   expect(part!.blockedMs).toBeLessThanOrEqual(request!.blockedMs);
 });
 

@@ -54,7 +54,7 @@ describe('README and guides', { timeout: 120_000 }, () => {
   it.each([
     ['which request is named', 'docs/event-loop.md#which-request-is-named', 'src/event-loop/block.ts'],
     ['add a label to the metric', 'docs/prometheus.md#add-a-label', 'src/entries/prometheus/options.ts'],
-    ['what happens to my jobs on SIGTERM', 'docs/kubernetes.md#what-happens-on-sigterm', 'src/perf.runtime.ts'],
+    ['what happens to my jobs on SIGTERM', 'docs/kubernetes.md#what-happens-on-sigterm', 'src/perf.shutdown.ts'],
     ['how do I keep history over a restart', 'docs/history.md#keep-it', 'src/history/store-keeper.ts'],
     ['my page answers 401', 'docs/dashboard.md#it-answers-401', 'src/dashboard/access.ts'],
     ['what does it cost', 'docs/benchmarks.md', 'bench/overhead/'],

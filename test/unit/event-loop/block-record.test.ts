@@ -69,7 +69,11 @@ const verdictOf = (...shown: Sample[]): Verdict => ({
   shown,
 });
 const createOf = (verdict: Verdict, over = {}, given = rules) =>
-  createBlockRecord({ block, verdict, samples: verdict.shown.length, gcMs: 0, delayed: [], ...over }, locate, given);
+  createBlockRecord(
+    { block, verdict, scope: null, samples: verdict.shown.length, gcMs: 0, delayed: [], ...over },
+    locate,
+    given,
+  );
 const recordOf = (frames: readonly Frame[]) => createOf(verdictOf(sampleOf(frames)));
 
 describe('the line of a block in a bundle', () => {

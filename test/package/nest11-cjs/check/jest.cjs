@@ -1,7 +1,8 @@
 // Jest in the ways that users run it. Each must pass, and end by itself with nothing left open: Jest only prints a
 // warning about a worker that it had to kill.
 const assert = require('node:assert/strict');
-const { spawnSync } = require('node:child_process');
+const { spawn, spawnSync } = require('node:child_process');
+const { once } = require('node:events');
 const { cpSync, rmSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 
@@ -20,14 +21,29 @@ const ways = {
 const packed = join(dirname(require.resolve('nestjs-perf/package.json')), 'dist');
 cpSync(packed, join(__dirname, '..', 'dist', 'beside'), { recursive: true });
 
-for (const [way, { options, env }] of Object.entries(ways)) {
-  rmSync(cache, { recursive: true, force: true });
-  const { status, signal, stdout, stderr } = spawnSync(
-    process.execPath,
-    [jest, '--cacheDirectory', cache, ...options],
-    { encoding: 'utf8', env: { ...process.env, ...env }, timeout: 90_000 },
-  );
-  assert.equal(status, 0, `${way}: ${signal ?? status}\n${stdout}${stderr}`);
-  assert.doesNotMatch(stdout + stderr, /did not exit|failed to exit|force exited|open handle/i, way);
+void main();
+
+async function main() {
+  const postgres = spawn(process.execPath, [join(__dirname, 'postgres.mjs')], { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    const [port] = await once(postgres.stdout.setEncoding('utf8'), 'data');
+    process.env.PG_PORT = port.trim();
+    runAll();
+  } finally {
+    postgres.kill();
+  }
 }
-console.log(Object.keys(ways).join(', '));
+
+function runAll() {
+  for (const [way, { options, env }] of Object.entries(ways)) {
+    rmSync(cache, { recursive: true, force: true });
+    const { status, signal, stdout, stderr } = spawnSync(
+      process.execPath,
+      [jest, '--cacheDirectory', cache, ...options],
+      { encoding: 'utf8', env: { ...process.env, ...env }, timeout: 90_000 },
+    );
+    assert.equal(status, 0, `${way}: ${signal ?? status}\n${stdout}${stderr}`);
+    assert.doesNotMatch(stdout + stderr, /did not exit|failed to exit|force exited|open handle/i, way);
+  }
+  console.log(Object.keys(ways).join(', '));
+}
