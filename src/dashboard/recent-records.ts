@@ -75,6 +75,7 @@ function rowOf(block: BlockRecord, before: BlockRow | null, id: number): BlockRo
   return {
     id,
     at: block.startedAt,
+    since: before?.since ?? block.startedAt,
     count: (before?.count ?? 0) + 1,
     totalMs: (before?.totalMs ?? 0) + block.durationMs,
     maxMs: Math.max(before?.maxMs ?? 0, block.durationMs),

@@ -52,6 +52,8 @@ export interface BlockRow {
   id: number;
   /** The time of the last one; all below the counts is of it too. */
   at: number;
+  /** The time of the first one. */
+  since: number;
   count: number;
   totalMs: number;
   maxMs: number;

@@ -1,6 +1,7 @@
-import { Logger } from '@nestjs/common';
+import { Controller, Get, Inject, Logger } from '@nestjs/common';
 import { afterEach, expect, it } from 'vitest';
 import { explain } from '../../src/dashboard/top/explain.js';
+import { PerfService } from '../../src/index.js';
 import { closeApps } from '../fixtures/build-app.js';
 import { startDashboard, terminal } from '../fixtures/dashboard.js';
 
@@ -34,4 +35,30 @@ it('`explain` ends with 1 where the token is wrong or nobody answers, and with 2
   expect(await explain(['http://127.0.0.1:1/perf', 'verdict'], kept)).toBe(1);
   expect(said.err).toContain('does not answer (');
   expect(await explain([url], kept)).toBe(2);
+});
+
+@Controller('orders')
+class OrdersController {
+  constructor(@Inject(PerfService) private readonly perf: PerfService) {}
+  @Get(':id')
+  async find() {
+    for (let line = 0; line < 5; line++) await this.perf.timed('sql db:5432/shop', async () => line);
+    return {};
+  }
+}
+
+it('`explain` of a route has its calls, the N+1, the last hour, a request to send, and what to verify', async () => {
+  const { url, token } = await startDashboard('fastify', { metadata: { controllers: [OrdersController] } });
+  for (let i = 0; i < 3; i++) await fetch(`${url}/orders/${i}`);
+  const { said, kept } = terminal();
+  expect(await explain([url, 'GET /orders/:id', '--token', token], kept)).toBe(0);
+  expect(said.out).toMatch(
+    /^# GET \/orders\/:id \(OrdersController\.find\)\n\nPod \S+, release \S+, since it started at \S+Z: 3 requests, 0 failed\.\n/,
+  );
+  expect(said.out).toMatch(/\nCalls of one request:\n- sql db:5432\/shop: 5\.0 calls, .* ms, an N\+1 /);
+  expect(said.out).toMatch(/\nThe last hour:\n- \S+Z: \d+\.\d requests\/s, 0\.0 errors\/s, p95 /);
+  expect(said.out).toContain(`curl -X GET '${url}/orders/:id'`);
+  expect(said.out).toContain(
+    'expectWork(app, { get: "/orders/:id" }, { upstream: { "sql db:5432/shop": { atMost: 2 } } })',
+  );
 });

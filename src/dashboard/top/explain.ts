@@ -1,6 +1,17 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { printable } from '../../core/printable.js';
-import type { BlockRow, DashboardData, RouteRow } from '../view.js';
+import type { DashboardData, RouteRow } from '../view.js';
+import {
+  explainBlock,
+  explainProblems,
+  explainRoute,
+  findBlock,
+  findRoute,
+  listKnown,
+  type Surroundings,
+} from './explanation.js';
+import { readExcerpt } from './source-excerpt.js';
 import type { Terminal } from './top.js';
 
 export const EXPLAIN_USAGE = `Explains one thing that is slow, as one text for a person or a coding agent.
@@ -13,6 +24,10 @@ export const EXPLAIN_USAGE = `Explains one thing that is slow, as one text for a
 `;
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_LINE = 2_000;
+const HISTORY_LOOKS = 3;
+const HISTORY_WAIT_MS = 300;
+
+type Load = (query: { filter: string; route?: string }) => Promise<DashboardData>;
 
 /** Resolves with the exit code. */
 export async function explain(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -24,8 +39,9 @@ export async function explain(args: readonly string[], terminal: Terminal): Prom
     return 2;
   }
   try {
-    const data = await load(asked, terminal);
-    const text = explanation(data, asked.subject, asked.url);
+    const { url, subject } = asked;
+    const around = { url, excerpt: (location: string) => readExcerpt(location, process.cwd()) };
+    const text = await explainSubject(subject, (query) => load({ ...asked, query }, terminal), around);
     terminal.write(
       `${text
         .split('\n')
@@ -58,11 +74,11 @@ function readArguments(args: readonly string[], tokenOfEnvironment: string | und
 
 /** @throws with what to do */
 async function load(
-  { url, token, subject }: { url: URL; token: string | undefined; subject: string },
+  { url, token, query }: { url: URL; token: string | undefined; query: Parameters<Load>[0] },
   { deadlineMs, signal }: Terminal,
 ): Promise<DashboardData> {
   const data = new URL('data', url);
-  data.searchParams.set('route', subject);
+  data.search = new URLSearchParams({ scope: 'pod', ...query }).toString();
   const given = new AbortController();
   const giveUp = (): void => given.abort();
   const timer = setTimeout(giveUp, deadlineMs);
@@ -95,92 +111,27 @@ async function load(
 }
 
 /** @throws where the subject is not there, with what there is */
-export function explanation(data: DashboardData, subject: string, url: URL): string {
-  const routes = [...data.routes, ...(data.found ?? [])];
-  const route = routes.find(({ name }) => name === subject);
-  if (route !== undefined) return explainRoute(data, route, url);
-  if (subject === 'verdict') return explainProblems(data);
-  const blocks = data.sections.blocks;
-  const block =
-    subject === 'block' || subject === ''
-      ? blocks.toSorted((a, b) => b.totalMs - a.totalMs)[0]
-      : blocks.find(({ id, location }) => `block ${id}` === subject || location?.includes(subject) === true);
-  if (block !== undefined) return explainBlock(block, data);
-  const problem = data.sections.now.find(({ text }) => text.includes(subject));
-  if (problem !== undefined)
-    return [`# ${problem.text}`, '', ...verify('the sentence above is gone from the page')].join('\n');
-  const known = [
-    ...routes.slice(0, 5).map(({ name }) => name),
-    ...blocks.slice(0, 3).flatMap(({ location }) => location ?? []),
-  ];
-  throw new Error(`Nothing is known of "${subject}". There are: ${known.join(', ') || 'no routes yet'}, verdict.`);
+async function explainSubject(subject: string, load: Load, around: Surroundings): Promise<string> {
+  const data = await load({ filter: subject });
+  if (subject === 'verdict') return explainProblems(data, around, null);
+  const block = findRoute(data, subject) === undefined ? findBlock(data, subject) : undefined;
+  const name = block === undefined ? subject : block.route;
+  const opened = name === null ? null : await openRoute(name, load);
+  if (block !== undefined) return explainBlock(opened?.data ?? data, block, around);
+  if (opened !== null) return explainRoute(opened.data, opened.route, around);
+  if (data.sections.now.some(({ text }) => text.includes(subject))) return explainProblems(data, around, subject);
+  throw new Error(`Nothing is known of "${subject}". There are: ${listKnown(data)}, verdict.`);
 }
 
-function explainRoute(data: DashboardData, route: RouteRow, url: URL): string {
-  const [mean, p50, p95, p99, max] = route.ms;
-  const { time, count, errors = 0, blockedMs = 0, handler } = route;
-  const [own, upstreamMs, loopMs] = time ?? [null, 0, 0];
-  const detail = data.detail?.id === route.id ? data.detail : null;
-  const findings = data.sections.now.filter(({ text }) => text.includes(route.name));
-  const blocks = data.sections.blocks.filter((block) => block.route === route.name);
-  return [
-    `# ${route.name}${handler === undefined ? '' : ` (${handler})`}`,
-    '',
-    `Since the process started (${when(data.process.startedAt)}, release ${data.process.release ?? 'unknown'}): ${count} requests, ${errors} failed.`,
-    `Duration: mean ${ms(mean)}, p50 ${ms(p50)}, p95 ${ms(p95)}, p99 ${ms(p99)}, max ${ms(max)}.`,
-    ...(time === undefined
-      ? []
-      : [
-          `A request takes ${own === null ? 'an unknown time' : ms(own)} of the main thread itself, waits ${ms(upstreamMs)} for upstreams and ${ms(loopMs)} for the loop.`,
-        ]),
-    ...(detail?.upstream ?? []).map(
-      ({ target, callsPerRequest, wallMs }) =>
-        `- ${target}: ${callsPerRequest.toFixed(1)} calls a request, ${ms(wallMs)}${callsPerRequest >= 3 ? ' (many calls: an N+1?)' : ''}`,
-    ),
-    ...(findings.length === 0 ? [] : ['', 'What is wrong now:', ...findings.map(({ text }) => `- ${text}`)]),
-    ...(blockedMs === 0 ? [] : ['', `It has blocked the event loop for ${ms(blockedMs)}:`]),
-    ...blocks.map((block) => `- ${blockLine(block)}`),
-    ...blocks
-      .slice(0, 1)
-      .flatMap(({ stack, curl }) => [
-        ...stack.slice(0, 8).map((line) => `    ${line}`),
-        ...(curl === null ? [] : [`    ${curl}`]),
-      ]),
-    '',
-    ...verify(
-      `\`npx nestjs-perf explain ${url.href} '${route.name}'\` shows a p95 below ${ms(p95)}`,
-      `a contract in a test holds: expectWork(app, …), so that it stays so`,
-    ),
-  ].join('\n');
+/** The route with its calls and its last hour; null where the process has no request of it. */
+async function openRoute(name: string, load: Load): Promise<{ data: DashboardData; route: RouteRow } | null> {
+  const route = findRoute(await load({ filter: name }), name);
+  if (route === undefined) return null;
+  for (let look = 1; ; look++) {
+    const data = await load({ filter: name, route: route.id });
+    // The server reads a history in the background.
+    if (look === HISTORY_LOOKS || (data.detail?.past.rows.length ?? 0) > 0)
+      return { data, route: findRoute(data, name) ?? route };
+    await delay(HISTORY_WAIT_MS);
+  }
 }
-
-function explainBlock(block: BlockRow, data: DashboardData): string {
-  const { stack, curl, waited, waiters, gcMs } = block;
-  return [
-    `# ${blockLine(block)}`,
-    '',
-    `Last at ${when(block.at)}, ${block.count} times since the process started (release ${data.process.release ?? 'unknown'}), the longest ${ms(block.maxMs)}.`,
-    `Cause: ${block.cause}${gcMs > 0 ? `, ${ms(gcMs)} of it collection of garbage` : ''}. ${waited} requests waited${waiters.length === 0 ? '' : `: ${waiters.slice(0, 5).join(', ')}`}.`,
-    '',
-    'Stack:',
-    ...stack.map((line) => `    ${line}`),
-    ...(curl === null ? [] : ['', 'Send the request again:', `    ${curl}`]),
-    '',
-    ...verify(
-      'the request above no longer blocks: the page has no new block of this line',
-      'what computes for long runs in a worker thread (@Offload) or in pieces',
-    ),
-  ].join('\n');
-}
-
-function explainProblems({ sections: { now: problems } }: DashboardData): string {
-  if (problems.length === 0) return 'Nothing is wrong now: no verdict is open, and no figure is out of its bounds.';
-  return ['# What is wrong now', '', ...problems.map(({ text, section }) => `- ${text} [${section}]`)].join('\n');
-}
-
-const blockLine = ({ route, handler, proven, location, durationMs }: BlockRow): string =>
-  `${route ?? 'Work outside of requests'}${handler === null ? '' : ` (${handler})`} ${proven ? 'blocks' : 'may block'} the event loop for ${ms(durationMs)}${location === null ? '' : ` at ${location}`}`;
-
-const verify = (...what: string[]): string[] => ['Verify after the change:', ...what.map((one) => `- ${one}`)];
-const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
-const when = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');

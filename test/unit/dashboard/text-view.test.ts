@@ -7,6 +7,7 @@ const route: RouteRow = { id: 'reports', name: 'GET /reports/:id', count: 3, ms:
 const block: BlockRow = {
   id: 1,
   at: 0,
+  since: 0,
   count: 2,
   totalMs: 240,
   maxMs: 121,

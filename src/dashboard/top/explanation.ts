@@ -1,0 +1,170 @@
+import type { BlockRow, DashboardData, Past, RouteRow } from '../view.js';
+
+/** Rows of five minutes each. */
+const PAST_ROWS = 12;
+/** Calls of one target in one request that are probably a loop over rows. */
+const MANY_CALLS = 3;
+const HTTP_METHODS = /^(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (\/\S*)$/;
+
+/** The parts of an explanation that come from outside of the page's data. */
+export interface Surroundings {
+  /** Address of the page. */
+  readonly url: URL;
+  /** Lines around a location; null where they are not in this folder. */
+  excerpt(location: string): string[] | null;
+}
+
+export function findRoute(data: DashboardData, name: string): RouteRow | undefined {
+  return [...(data.found ?? []), ...data.routes].find((route) => route.name === name);
+}
+
+/** `block`, `block 7`, or a part of its line; the one that took longest comes first. */
+export function findBlock({ sections: { blocks } }: DashboardData, subject: string): BlockRow | undefined {
+  const longest = blocks.toSorted((a, b) => b.totalMs - a.totalMs);
+  if (subject === 'block') return longest[0];
+  return longest.find(({ id, location }) => `block ${id}` === subject || location?.includes(subject) === true);
+}
+
+export function listKnown({ routes, sections: { blocks } }: DashboardData): string {
+  const names = routes.slice(0, 5).map(({ name }) => name);
+  const lines = blocks.slice(0, 3).flatMap(({ location }) => location ?? []);
+  return [...names, ...lines].join(', ') || 'no routes yet';
+}
+
+export function explainRoute(data: DashboardData, route: RouteRow, around: Surroundings): string {
+  const [mean, p50, p95, p99, max] = route.ms;
+  const { name, time, count, errors = 0, blockedMs = 0, handler } = route;
+  const upstream = (data.detail?.id === route.id ? data.detail.upstream : []).toSorted(
+    (a, b) => b.callsPerRequest - a.callsPerRequest,
+  );
+  const blocks = data.sections.blocks.filter((block) => block.route === name);
+  const [block] = blocks;
+  const many = upstream.filter(({ callsPerRequest }) => callsPerRequest >= MANY_CALLS);
+  return text(
+    `# ${name}${handler === undefined ? '' : ` (${handler})`}`,
+    [
+      `${since(data)}: ${count} requests, ${errors} failed.`,
+      `Duration: mean ${ms(mean)}, p50 ${ms(p50)}, p95 ${ms(p95)}, p99 ${ms(p99)}, max ${ms(max)}.`,
+      ...(time === undefined
+        ? []
+        : [
+            `A request takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams and ${ms(time[2])} for the loop.`,
+          ]),
+    ],
+    titled('What is wrong now:', problemsNaming(data, name)),
+    titled(
+      'Calls of one request:',
+      upstream.map(({ target, callsPerRequest, wallMs }) => {
+        const note = callsPerRequest >= MANY_CALLS ? ', an N+1 where each row of a list makes a call' : '';
+        return `- ${target}: ${callsPerRequest.toFixed(1)} calls, ${ms(wallMs)}${note}`;
+      }),
+    ),
+    titled(
+      `It has blocked the event loop for ${ms(blockedMs)}:`,
+      blocks.map((one) => `- ${describeBlock(one)}`),
+    ),
+    ...(block === undefined ? [] : showCode(block, around)),
+    showPast(data.detail?.past ?? null),
+    block?.curl ? titled('Send the request again:', [`    ${block.curl}`]) : showCurl(name, around.url),
+    verify(
+      `\`npx nestjs-perf explain ${around.url.href} '${name}'\` shows a p95 below ${ms(p95)}`,
+      ...(block?.location ? [`the page has no new block at ${block.location}`] : []),
+      ...many.map(({ target }) => `fewer calls of ${target}, and a test keeps them: ${contractFor(name, target)}`),
+    ),
+  );
+}
+
+export function explainBlock(data: DashboardData, block: BlockRow, around: Surroundings): string {
+  const { curl, waited, waiters, gcMs, route } = block;
+  const who = waiters.length === 0 ? '' : `: ${waiters.slice(0, 5).join(', ')}`;
+  return text(
+    `# ${describeBlock(block)}`,
+    [
+      `First at ${when(block.since)}, last at ${when(block.at)}, ${block.count} times, the longest ${ms(block.maxMs)}, ${ms(block.totalMs)} in all. ${since(data)}.`,
+      `Cause: ${block.cause}${gcMs > 0 ? `, ${ms(gcMs)} of it collection of garbage` : ''}. ${waited} requests waited${who}.`,
+    ],
+    ...showCode(block, around),
+    titled('What is wrong now:', route === null ? [] : problemsNaming(data, route)),
+    showPast(data.detail?.past ?? null),
+    curl === null ? [] : titled('Send the request again:', [`    ${curl}`]),
+    verify(
+      `the request above no longer blocks: the page has no new block${block.location === null ? '' : ` at ${block.location}`}`,
+      'code that computes for long runs in a worker thread (@Offload), in pieces, or on fewer rows',
+      ...(route === null ? [] : [`a test keeps it: ${contractFor(route, null)}`]),
+    ),
+  );
+}
+
+export function explainProblems(
+  { sections: { now } }: DashboardData,
+  { url }: Surroundings,
+  of: string | null,
+): string {
+  const problems = of === null ? now : now.filter((problem) => problem.text.includes(of));
+  if (problems.length === 0) return 'Nothing is wrong now: no verdict is open, and no figure is out of its bounds.';
+  const lines = problems.flatMap(({ text: sentence, section }) => {
+    const [subject] = /\b[A-Z]+ \/\S*(?=[ :,.])|\S+:\d+:\d+/.exec(sentence) ?? [];
+    const next = subject === undefined ? [] : [`  npx nestjs-perf explain ${url.href} '${subject}'`];
+    return [`- ${sentence} [${section}]`, ...next];
+  });
+  return text('# What is wrong now', lines, verify('the sentence is gone from the page, which takes some minutes'));
+}
+
+function showCode({ location, stack }: BlockRow, { excerpt }: Surroundings): string[][] {
+  const lines = location === null ? null : excerpt(location);
+  return [
+    titled(`Source of ${location}:`, lines ?? []),
+    titled(
+      'Stack:',
+      stack.slice(0, 8).map((frame) => `    ${frame}`),
+    ),
+  ];
+}
+
+/** Requests, p95 and the same hour last week, where a history is kept. */
+function showPast(past: Past | null): string[] {
+  const rows = (past?.rows ?? []).slice(-PAST_ROWS).filter(([, perSecond]) => perSecond > 0);
+  const releases = past?.releases.map(({ at, release }) => `- release ${release} since ${when(at)}`) ?? [];
+  return titled('The last hour:', [
+    ...rows.map(([at, perSecond, errors, , p95, , , weekP95]) => {
+      const week = weekP95 === null ? '' : `, last week ${ms(weekP95)}`;
+      return `- ${when(at)}: ${perSecond.toFixed(1)} requests/s, ${errors.toFixed(1)} errors/s, p95 ${p95 === null ? 'unknown' : ms(p95)}${week}`;
+    }),
+    ...releases,
+  ]);
+}
+
+function showCurl(name: string, { origin }: URL): string[] {
+  const [, method, path] = HTTP_METHODS.exec(name) ?? [];
+  if (path === undefined) return [];
+  const isFilledIn = /[:*]/.test(path) ? ', with its parameters filled in' : '';
+  return titled(`Send such a request${isFilledIn}:`, [
+    `    curl -X ${method} '${origin}${path.replaceAll("'", '%27')}'`,
+  ]);
+}
+
+function contractFor(name: string, target: string | null): string {
+  const [, method = 'GET', path = '/'] = HTTP_METHODS.exec(name) ?? [];
+  const allowed =
+    target === null ? '{ blockedMs: { atMost: 50 } }' : `{ upstream: { ${JSON.stringify(target)}: { atMost: 2 } } }`;
+  return `expectWork(app, { ${method.toLowerCase()}: ${JSON.stringify(path)} }, ${allowed})`;
+}
+
+const problemsNaming = ({ sections: { now } }: DashboardData, name: string): string[] =>
+  now.filter((problem) => problem.text.includes(name)).map((problem) => `- ${problem.text}`);
+
+const describeBlock = ({ route, handler, proven, location, durationMs }: BlockRow): string =>
+  `${route ?? 'Work outside of requests'}${handler === null ? '' : ` (${handler})`} ${proven ? 'blocks' : 'may block'} the event loop for ${ms(durationMs)}${location === null ? '' : ` at ${location}`}`;
+
+const since = ({ process: { startedAt, release, pod } }: DashboardData): string =>
+  `Pod ${pod}, release ${release ?? 'unknown'}, since it started at ${when(startedAt)}`;
+const verify = (...what: string[]): string[] =>
+  titled(
+    'Verify after the change:',
+    what.map((one) => `- ${one}`),
+  );
+const titled = (title: string, lines: readonly string[]): string[] => (lines.length === 0 ? [] : [title, ...lines]);
+const text = (title: string, ...parts: readonly (readonly string[])[]): string =>
+  [[title], ...parts.filter(({ length }) => length > 0)].map((part) => part.join('\n')).join('\n\n');
+const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
+const when = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');

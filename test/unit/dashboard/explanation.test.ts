@@ -1,0 +1,114 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { explainBlock, explainProblems, findBlock } from '../../../src/dashboard/top/explanation.js';
+import { readExcerpt } from '../../../src/dashboard/top/source-excerpt.js';
+import type { BlockRow, DashboardData } from '../../../src/dashboard/view.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'excerpt-'));
+beforeAll(() => {
+  mkdirSync(join(folder, 'src'));
+  writeFileSync(join(folder, 'src/reports.ts'), Array.from({ length: 20 }, (_, i) => `line ${i + 1};`).join('\n'));
+  writeFileSync(join(folder, 'secret.txt'), 'secret');
+  symlinkSync('/etc/hostname', join(folder, 'src/link.ts'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe('the source of a block', () => {
+  it.each(['src/reports.ts:10:3', '/app/src/reports.ts:10', 'C:\\app\\src\\reports.ts:10:3'])(
+    'is found from where the command runs: %s',
+    (location) => {
+      expect(readExcerpt(location, folder)).toEqual([
+        ...[7, 8, 9].map((line) => `  ${String(line).padStart(5)} | line ${line};`),
+        '>    10 | line 10;',
+        ...[11, 12, 13].map((line) => `  ${String(line).padStart(5)} | line ${line};`),
+      ]);
+    },
+  );
+
+  it.each([
+    'src/none.ts:1:1',
+    'secret.txt:1:1',
+    'src/link.ts:1:1',
+    '../../etc/hostname.ts:1',
+    'src/reports.ts:99:1',
+    'x',
+  ])('is none where it is no source in this folder: %s', (location) =>
+    expect(readExcerpt(location, folder)).toBeNull(),
+  );
+});
+
+const block: BlockRow = {
+  id: 7,
+  at: Date.UTC(2026, 0, 2, 10),
+  since: Date.UTC(2026, 0, 1, 9),
+  count: 3,
+  totalMs: 900,
+  maxMs: 400,
+  durationMs: 300,
+  cause: 'javascript',
+  route: 'GET /reports/:id',
+  handler: 'ReportsController.find',
+  proven: true,
+  location: 'src/reports.ts:10:3',
+  stack: ['render (src/reports.ts:10:3)'],
+  gcMs: 0,
+  waited: 2,
+  waiters: ['GET /quick'],
+  curl: "curl 'http://localhost:3000/reports/7'",
+};
+const data = {
+  process: { startedAt: Date.UTC(2026, 0, 1), release: '1.2.0', pod: 'api-1' },
+  detail: {
+    past: {
+      rows: [[Date.UTC(2026, 0, 2, 9), 4, 0, 10, 320, 400, 3, 40]],
+      releases: [{ at: Date.UTC(2026, 0, 1), release: '1.2.0' }],
+    },
+  },
+  sections: {
+    blocks: [{ ...block, id: 8, totalMs: 1, location: 'src/other.ts:1:1' }, block],
+    now: [{ level: 'bad', section: 'requests', text: 'GET /reports/:id is slower since 09:00 UTC.' }],
+  },
+} as unknown as DashboardData;
+const around = { url: new URL('http://localhost:3000/perf/'), excerpt: (at: string) => readExcerpt(at, folder) };
+
+it('a block is explained with its source, since when, the last hour, the request, and what to verify', () => {
+  expect(findBlock(data, 'block')).toBe(block);
+  expect(findBlock(data, 'reports.ts:10')).toBe(block);
+  expect(explainBlock(data, block, around).split('\n')).toEqual([
+    '# GET /reports/:id (ReportsController.find) blocks the event loop for 300 ms at src/reports.ts:10:3',
+    '',
+    'First at 2026-01-01T09:00:00Z, last at 2026-01-02T10:00:00Z, 3 times, the longest 400 ms, 900 ms in all. Pod api-1, release 1.2.0, since it started at 2026-01-01T00:00:00Z.',
+    'Cause: javascript. 2 requests waited: GET /quick.',
+    '',
+    'Source of src/reports.ts:10:3:',
+    ...[7, 8, 9].map((line) => `  ${String(line).padStart(5)} | line ${line};`),
+    '>    10 | line 10;',
+    ...[11, 12, 13].map((line) => `  ${String(line).padStart(5)} | line ${line};`),
+    '',
+    'Stack:',
+    '    render (src/reports.ts:10:3)',
+    '',
+    'What is wrong now:',
+    '- GET /reports/:id is slower since 09:00 UTC.',
+    '',
+    'The last hour:',
+    '- 2026-01-02T09:00:00Z: 4.0 requests/s, 0.0 errors/s, p95 320 ms, last week 40 ms',
+    '- release 1.2.0 since 2026-01-01T00:00:00Z',
+    '',
+    'Send the request again:',
+    "    curl 'http://localhost:3000/reports/7'",
+    '',
+    'Verify after the change:',
+    '- the request above no longer blocks: the page has no new block at src/reports.ts:10:3',
+    '- code that computes for long runs in a worker thread (@Offload), in pieces, or on fewer rows',
+    '- a test keeps it: expectWork(app, { get: "/reports/:id" }, { blockedMs: { atMost: 50 } })',
+  ]);
+});
+
+it('a verdict is explained with the command that explains its route', () => {
+  expect(explainProblems(data, around, null)).toContain(
+    "- GET /reports/:id is slower since 09:00 UTC. [requests]\n  npx nestjs-perf explain http://localhost:3000/perf/ 'GET /reports/:id'",
+  );
+});
