@@ -32,13 +32,11 @@ export function argumentOf(value: FieldValue, member: string): string | undefine
 
 const VARY = 'accept-encoding';
 
-/**
- * `Vary` with `accept-encoding` in it, once. In lower case, because `@fastify/compress` compares case-sensitively and
- * would add a second one.
- */
+/** Returns `Vary` with `accept-encoding` among its members; a value that has it already stays as it is. */
 export function varyWithAcceptEncoding(value: FieldValue): string {
-  const members = membersOf(value).filter((member) => member.toLowerCase() !== VARY);
-  return members.includes('*') ? '*' : [...members, VARY].join(', ');
+  const members = membersOf(value);
+  if (members.includes('*')) return '*';
+  return (hasMember(value, VARY) ? members : [...members, VARY]).join(', ');
 }
 
 /** Whether Node can write these headers. */

@@ -84,9 +84,9 @@ describe('header lists', () => {
     [undefined, 'accept-encoding'],
     ['', 'accept-encoding'],
     ['Origin', 'Origin, accept-encoding'],
-    ['Accept-Encoding', 'accept-encoding'],
-    ['ACCEPT-ENCODING, Origin', 'Origin, accept-encoding'],
-    [['Origin', 'Accept-Encoding'], 'Origin, accept-encoding'],
+    ['Accept-Encoding', 'Accept-Encoding'],
+    ['ACCEPT-ENCODING, Origin', 'ACCEPT-ENCODING, Origin'],
+    [['Origin', 'Accept-Encoding'], 'Origin, Accept-Encoding'],
     ['x-accept-encoding', 'x-accept-encoding, accept-encoding'],
     ['*', '*'],
   ] as const)('Vary %o becomes %s', (given, wanted) => expect(varyWithAcceptEncoding(given)).toBe(wanted));
