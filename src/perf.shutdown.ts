@@ -103,7 +103,7 @@ export class Shutdown {
     if (options.enabled && this.steps.has('took no new jobs')) application.logger.log(this.describe());
   }
 
-  /** A stream or a long request holds the server: what is accepted is not lost with the process. */
+  /** A stream or a long request keeps the server open: accepted work is not lost with the process. */
   private async drainEarly(): Promise<void> {
     const { application, features } = this.parts;
     application.logger.warn(

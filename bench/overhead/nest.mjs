@@ -1,5 +1,6 @@
 // Nest without or with this library: `<fastify|express> <bare or a name of OPTIONS>`.
 import { PerfModule, PerfService } from 'nestjs-perf';
+import { freePort } from '../../scripts/redis.mjs';
 import { serveApi } from './application.mjs';
 
 const OTHERS_OFF = {
@@ -23,6 +24,8 @@ const OPTIONS = {
   /** A sink that takes every request's record. */
   records: { ...OTHERS_OFF, eventLoop: false, sinks: [countingSink] },
   blocks: { ...OTHERS_OFF },
+  witness: { eventLoop: { port: await freePort() } },
+  work: { work: true },
 };
 const [adapter, which] = process.argv.slice(2);
 

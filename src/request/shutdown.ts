@@ -4,7 +4,7 @@ import { listenShared } from '../core/shared-listener.js';
 interface ServerEnd {
   /** The server stops accepting. */
   readonly closing: () => void;
-  /** Requests still hold the server after so long. */
+  /** Runs where requests keep the server open for longer. */
   readonly late: { readonly afterMs: number; work(): Promise<void> };
   /** Runs after the last response, before any `onApplicationShutdown`: there providers end their connections. */
   readonly closed: () => Promise<void>;

@@ -5,7 +5,7 @@ import { decorateMethods, decoratedPlace, requireMethod, wrapMethod } from '../r
 import { listMethods } from '../request/prototypes.js';
 import { servesRoute } from '../request/route-handler.js';
 import { runMeasured } from './run-measured.js';
-import { entryTypeOf, workTypeOf } from './work-type.js';
+import { findEntryType, chooseWorkType } from './work-type.js';
 import { findWorks, isMeasuredMethod, MEASURED_METADATA } from './works.js';
 
 /**
@@ -31,7 +31,7 @@ export function Measured(): MethodDecorator & ClassDecorator {
 
 /** The decorators of a class run last, and `@Processor()` may not have run yet: `process` is taken by its name. */
 const isEntry = (name: string, method: object): boolean =>
-  name === 'process' || entryTypeOf(method) !== null || servesRoute(method);
+  name === 'process' || findEntryType(method) !== null || servesRoute(method);
 
 function measure(descriptor: PropertyDescriptor, target: object, key: string | symbol): void {
   Reflect.defineMetadata(MEASURED_METADATA, true, target);
@@ -44,9 +44,9 @@ function measure(descriptor: PropertyDescriptor, target: object, key: string | s
       const proceed = (): unknown => method.apply(this, parameters);
       const works = findWorks(this);
       if (works === null) return proceed();
-      const owner = ownerOf(this) ?? (typeof target === 'function' ? target : target.constructor);
+      const owner = findOwner(this) ?? (typeof target === 'function' ? target : target.constructor);
       // Decorators above this one have left their metadata by the first call.
-      if (type === undefined) type = workTypeOf(owner, name, wrapper);
+      if (type === undefined) type = chooseWorkType(owner, name, wrapper);
       if (type === null || works.isAnnounced(name)) return proceed();
       const state = works.begin(type, { owner, name, method: wrapper });
       return state === null ? proceed() : runMeasured(works, state, proceed);
@@ -55,7 +55,7 @@ function measure(descriptor: PropertyDescriptor, target: object, key: string | s
   });
 }
 
-const ownerOf = (instance: unknown): { readonly name: string } | null =>
+const findOwner = (instance: unknown): { readonly name: string } | null =>
   typeof instance === 'object' && instance !== null && typeof instance.constructor === 'function'
     ? instance.constructor
     : null;

@@ -5,9 +5,9 @@ import type { WorkType } from '../core/record.js';
 import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
 import { stateOf } from '../request/tracker.js';
 import { WorkFeature } from './work.feature.js';
-import { entryTypeOf } from './work-type.js';
+import { findEntryType } from './work-type.js';
 
-/** Calls under way: one that is asked for globally and by its class as well is measured once. */
+/** Calls under way: one that has a global interceptor and its class's own is measured once. */
 const MEASURED = new WeakSet<ExecutionContext>();
 
 /**
@@ -21,12 +21,12 @@ export class PerfInterceptor implements NestInterceptor {
   constructor(@Inject(WorkFeature) private readonly work: WorkFeature) {}
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const type = typeOf(context);
+    const type = chooseType(context);
     if (type === null || MEASURED.has(context)) return next.handle();
     return new Observable((subscriber) => {
       const { work } = this;
       const measured = { owner: context.getClass(), name: context.getHandler().name, method: context.getHandler() };
-      const within = type === 'graphql' ? this.requestOf(context) : undefined;
+      const within = type === 'graphql' ? this.findRequest(context) : undefined;
       const state = work.begin(type, measured, within);
       if (state === null) return next.handle().subscribe(subscriber);
       MEASURED.add(context);
@@ -55,7 +55,7 @@ export class PerfInterceptor implements NestInterceptor {
   }
 
   /** The HTTP request that a resolver answers a part of: deferred work, calls and blocks in it are that request's as well. */
-  private requestOf(context: ExecutionContext): RequestState | null {
+  private findRequest(context: ExecutionContext): RequestState | null {
     const { req } = context.getArgByIndex<{ req?: unknown } | undefined>(2) ?? {};
     const state = storedRequest() ?? stateOf(req);
     if (state === null || state.owner !== this.work.host.requests || state.closed) return null;
@@ -63,10 +63,10 @@ export class PerfInterceptor implements NestInterceptor {
   }
 }
 
-function typeOf(context: ExecutionContext): WorkType | null {
+function chooseType(context: ExecutionContext): WorkType | null {
   switch (context.getType<string>()) {
     case 'rpc':
-      return entryTypeOf(context.getHandler()) === 'event' ? 'event' : 'message';
+      return findEntryType(context.getHandler()) === 'event' ? 'event' : 'message';
     case 'ws':
       return 'socket';
     case 'graphql':

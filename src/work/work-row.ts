@@ -6,7 +6,7 @@ import type { Route } from '../request/routes.js';
 
 /** So many of the last times between two runs are remembered. */
 const GAPS = 8;
-/** Fewer say no period. */
+/** Fewer give no period. */
 const LEAST_GAPS = 2;
 /** A job is missed when it has not run for so many of its periods. */
 const MISSED_PERIODS = 3;
@@ -25,7 +25,7 @@ export class WorkRow {
     readonly type: WorkType,
     readonly name: string,
     readonly route: Route,
-    /** Milliseconds between two runs, where a decorator says so. */
+    /** Milliseconds between two runs, by `@Interval()`; null for other methods. */
     private readonly intervalMs: number | null,
     private readonly madeMs: number,
   ) {}

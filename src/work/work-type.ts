@@ -32,8 +32,8 @@ const BY_METADATA: readonly (readonly [key: string, type: WorkType])[] = [
   [RESOLVER_REFERENCE_METADATA, 'graphql'],
 ];
 
-/** By the metadata that Nest's decorators have left on the method; null where no decorator of them says that Nest calls it. */
-export function entryTypeOf(method: object): WorkType | null {
+/** By the metadata of Nest's decorators; null for a method that Nest does not call. */
+export function findEntryType(method: object): WorkType | null {
   const found = BY_METADATA.find(([key]) => Reflect.hasMetadata(key, method));
   if (found === undefined) return null;
   return found[1] === 'message' && Reflect.getMetadata(PATTERN_HANDLER_METADATA, method) === EVENT_PATTERN
@@ -42,14 +42,14 @@ export function entryTypeOf(method: object): WorkType | null {
 }
 
 /** The type of a measured method's calls; null for a handler of HTTP, whose request is measured already. */
-export function workTypeOf(owner: object, name: string, method: object): WorkType | null {
+export function chooseWorkType(owner: object, name: string, method: object): WorkType | null {
   if (servesRoute(method)) return null;
   const isProcessor = name === 'process' && Reflect.hasMetadata(PROCESSOR_METADATA, owner);
-  return isProcessor ? 'queue' : (entryTypeOf(method) ?? 'method');
+  return isProcessor ? 'queue' : (findEntryType(method) ?? 'method');
 }
 
-/** Milliseconds of `@Interval()`; null for another method: a cron expression does not tell its period. */
-export function intervalOf(method: object): number | null {
+/** Milliseconds of `@Interval()`; null for another method: a cron expression gives no period. */
+export function readInterval(method: object): number | null {
   const given = Reflect.getMetadata(SCHEDULE_INTERVAL_METADATA, method) as { timeout?: unknown } | undefined;
   return typeof given?.timeout === 'number' ? given.timeout : null;
 }

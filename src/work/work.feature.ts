@@ -18,7 +18,7 @@ import { readHandler } from '../request/route-handler.js';
 import { isMeasured } from '../request/routes.js';
 import { workOption } from './work.options.js';
 import { WorkRow } from './work-row.js';
-import { intervalOf } from './work-type.js';
+import { readInterval } from './work-type.js';
 import { isMeasuredClass, isMeasuredMethod, registerWorks, type MeasuredMethod, type Works } from './works.js';
 
 /** Messages, jobs, events, sockets, resolvers and methods of one application: each call is a scope of its own. */
@@ -56,7 +56,7 @@ export class WorkFeature implements Feature, Works {
     return state;
   }
 
-  /** Aborted: whoever has asked wants the rest of it no more. */
+  /** Aborted: the caller has left. */
   end(state: RequestState, failed: boolean, aborted = false): void {
     this.host.requests.end(state, aborted ? 499 : failed ? 500 : 200, aborted);
   }
@@ -119,11 +119,11 @@ export class WorkFeature implements Feature, Works {
     }
   }
 
-  /** A job that never starts is missed too, where its decorator says how often it runs. */
+  /** A job that never starts is missed too, where `@Interval()` has its period. */
   private expectRuns(prototype: object): void {
     const owner = prototype.constructor;
     for (const [name, method] of listMethods(prototype))
-      if (isMeasuredMethod(method) && intervalOf(method) !== null) this.findRow('cron', { owner, name, method });
+      if (isMeasuredMethod(method) && readInterval(method) !== null) this.findRow('cron', { owner, name, method });
   }
 
   private openScope(): RequestState | null {
@@ -138,7 +138,7 @@ export class WorkFeature implements Feature, Works {
     const full = `${owner.name}.${name}`;
     return entryOf(this.rows, `${type} ${full}`, () => {
       const route = routes.create(type.toUpperCase(), full, readHandler(owner, method, name));
-      return new WorkRow(type, full, route, intervalOf(method), nowMs());
+      return new WorkRow(type, full, route, readInterval(method), nowMs());
     });
   }
 }

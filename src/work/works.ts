@@ -14,7 +14,7 @@ export interface Works {
   readonly isOpen: boolean;
   /** A call begins; null where it is not measured. */
   begin(type: WorkType, measured: MeasuredMethod): RequestState | null;
-  /** Aborted: whoever has asked wants the rest of it no more. */
+  /** Aborted: the caller has left. */
   end(state: RequestState, failed: boolean, aborted?: boolean): void;
   /** Whether an interceptor has begun the scope of this call already; true once. */
   isAnnounced(name: string): boolean;

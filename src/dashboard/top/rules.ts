@@ -8,7 +8,7 @@ export const RULES_USAGE = `Writes Prometheus rules with burn rates for objectiv
   --slo   a route, the share of requests that must be as fast (p95: 95 %), and the share that must not fail with 5xx
 `;
 
-/** The bounds of \`prometheusSink()\`, milliseconds: another one must stand in its \`buckets\`. */
+/** The bounds of \`prometheusSink()\`, milliseconds: another one must be among its \`buckets\`. */
 const USUAL_MS = new Set([5, 10, 25, 50, 75, 100, 250, 500, 750, 1_000, 2_500, 5_000, 7_500, 10_000]);
 /** Google's SRE workbook, "Multiwindow, Multi-Burn-Rate Alerts": how fast the budget of 30 days burns, over both windows. */
 const BURNS = [

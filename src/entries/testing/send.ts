@@ -24,7 +24,7 @@ export interface WorkAnswer {
 
 /** Sends it to a server of this process. */
 export async function send(server: Server, given: WorkRequest, id: string): Promise<WorkAnswer> {
-  const [method, path] = methodOf(given);
+  const [method, path] = readMethod(given);
   const { headers = {}, body } = given;
   const isRaw = typeof body === 'string' || Buffer.isBuffer(body);
   const payload = body === undefined || isRaw ? body : JSON.stringify(body);
@@ -38,7 +38,14 @@ export async function send(server: Server, given: WorkRequest, id: string): Prom
   };
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const make = server instanceof HttpsServer ? httpsRequest : httpRequest;
-    const request = make({ ...addressOf(server), method, path, headers: all, agent: false, rejectUnauthorized: false });
+    const request = make({
+      ...findAddress(server),
+      method,
+      path,
+      headers: all,
+      agent: false,
+      rejectUnauthorized: false,
+    });
     request.on('response', resolve).on('error', reject).end(payload);
   });
   const chunks: Buffer[] = [];
@@ -47,7 +54,7 @@ export async function send(server: Server, given: WorkRequest, id: string): Prom
   return { method, path, status: response.statusCode ?? 0, bytes: sent.byteLength, body: sent };
 }
 
-function methodOf(given: WorkRequest): [method: string, path: string] {
+function readMethod(given: WorkRequest): [method: string, path: string] {
   const named = METHODS.filter((name) => given[name] !== undefined);
   const [name] = named;
   const path = name === undefined ? undefined : given[name];
@@ -57,7 +64,7 @@ function methodOf(given: WorkRequest): [method: string, path: string] {
 }
 
 /** The loopback address where the server listens on all. */
-function addressOf(server: Server): { host: string; port: number } | { socketPath: string } {
+function findAddress(server: Server): { host: string; port: number } | { socketPath: string } {
   const address = server.address();
   if (typeof address === 'string') return { socketPath: address };
   const { address: host, port } = address!;

@@ -47,7 +47,7 @@ export function compareWork(request: string, expected: ExpectedWork, seen: SeenW
   const marked = table(lines).map((line, i) =>
     i > 0 && rows[i - 1]!.holds ? line : `${line}${i === 0 ? '' : '   <--'}`,
   );
-  return [`${request}: ${why.join('; ')}`, '', ...marked, '', 'Calls by target:', ...callsOf(seen)].join('\n');
+  return [`${request}: ${why.join('; ')}`, '', ...marked, '', 'Calls by target:', ...describeCalls(seen)].join('\n');
 }
 
 function compare(expected: ExpectedWork, seen: SeenWork): Row[] {
@@ -60,14 +60,14 @@ function compare(expected: ExpectedWork, seen: SeenWork): Row[] {
       seen: String(seen.status),
       holds: status === undefined ? seen.status < 400 : seen.status === status,
     },
-    ...Object.entries(upstream).map(([target, allowed]) => rowOf(target, allowed, calls(target), 'calls')),
-    ...(blockedMs === undefined ? [] : [rowOf('blocked', blockedMs, Math.round(seen.blockedMs), 'ms')]),
-    ...(bytes === undefined ? [] : [rowOf('body', bytes, seen.bytes, 'bytes')]),
-    ...(deferred === undefined ? [] : [deferredRow(deferred, seen.deferred)]),
+    ...Object.entries(upstream).map(([target, allowed]) => compareCount(target, allowed, calls(target), 'calls')),
+    ...(blockedMs === undefined ? [] : [compareCount('blocked', blockedMs, Math.round(seen.blockedMs), 'ms')]),
+    ...(bytes === undefined ? [] : [compareCount('body', bytes, seen.bytes, 'bytes')]),
+    ...(deferred === undefined ? [] : [compareDeferred(deferred, seen.deferred)]),
   ];
 }
 
-function rowOf(what: string, { atMost, atLeast }: Allowed, value: number, unit: string): Row {
+function compareCount(what: string, { atMost, atLeast }: Allowed, value: number, unit: string): Row {
   const bounds = [
     ...(atLeast === undefined ? [] : [`at least ${atLeast}`]),
     ...(atMost === undefined ? [] : [`at most ${atMost}`]),
@@ -80,12 +80,12 @@ function rowOf(what: string, { atMost, atLeast }: Allowed, value: number, unit: 
   };
 }
 
-function deferredRow(expected: readonly string[], seen: readonly string[]): Row {
+function compareDeferred(expected: readonly string[], seen: readonly string[]): Row {
   const text = (names: readonly string[]): string => (names.length === 0 ? 'nothing' : names.toSorted().join(', '));
   return { what: 'deferred', allowed: text(expected), seen: text(seen), holds: text(expected) === text(seen) };
 }
 
-function callsOf({ upstream, unplacedCalls }: SeenWork): string[] {
+function describeCalls({ upstream, unplacedCalls }: SeenWork): string[] {
   const rows = upstream.toSorted((a, b) => b.calls - a.calls);
   const lines = rows.map(({ target, calls, wallMs, errors }) => [
     target,
