@@ -1,7 +1,7 @@
 import { percent } from '../core/figures.js';
 import type { Finding } from '../core/snapshot.js';
 import { routeName, type Route } from '../request/routes.js';
-import type { RouteTimes } from './route-times.js';
+import type { RouteTimes } from './request-time.js';
 import type { Target } from './target.js';
 
 /** Fewer requests say too little. */

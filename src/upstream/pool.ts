@@ -1,8 +1,9 @@
+import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
 import type { PoolSnapshot } from '../core/snapshot.js';
 import type { Route } from '../request/routes.js';
 
-/** Connections of a pool at a moment; null where the pool does not tell. */
+/** Connections of a pool at a moment; null where the pool has no such count. */
 export interface PoolSize {
   readonly max: number | null;
   readonly total: number | null;
@@ -10,29 +11,21 @@ export interface PoolSize {
   readonly waiting: number | null;
 }
 
-/** Waits of one route for connections of a target. */
-export interface RouteWaits {
-  requests: number;
-  waitMs: number;
-}
-
 /** The watched pools of one target, and the waits for their connections. */
 export class Pools {
   readonly waits = new Histogram();
-  readonly routes = new Map<Route, RouteWaits>();
+  /** Waits of the requests of each route. */
+  readonly routes = new Map<Route, { requests: number; waitMs: number }>();
   // A pool that the application forgets is forgotten here as well.
   private readonly watched = new Map<WeakRef<object>, (pool: never) => PoolSize>();
 
-  /** Returns what forgets the pool. */
-  add<P extends object>(pool: P, readSize: (pool: P) => PoolSize): () => void {
-    const ref = new WeakRef<object>(pool);
-    this.watched.set(ref, readSize);
-    return () => void this.watched.delete(ref);
+  add<P extends object>(pool: P, readSize: (pool: P) => PoolSize): void {
+    this.watched.set(new WeakRef<object>(pool), readSize);
   }
 
-  waited(route: Route, waitMs: number): void {
-    let row = this.routes.get(route);
-    if (row === undefined) this.routes.set(route, (row = { requests: 0, waitMs: 0 }));
+  /** Adds the waits of one request of a route. */
+  addRequest(route: Route, waitMs: number): void {
+    const row = entryOf(this.routes, route, () => ({ requests: 0, waitMs: 0 }));
     row.requests += 1;
     row.waitMs += waitMs;
   }
@@ -50,8 +43,12 @@ export class Pools {
         const value = read(size);
         return total === null || value === null ? null : total + value;
       }, 0);
-    const [max, total] = [sum((size) => size.max), sum((size) => size.total)];
-    return { max, total, idle: sum((size) => size.idle), waiting: sum((size) => size.waiting) };
+    return {
+      max: sum(({ max }) => max),
+      total: sum(({ total }) => total),
+      idle: sum(({ idle }) => idle),
+      waiting: sum(({ waiting }) => waiting),
+    };
   }
 
   snapshot(): PoolSnapshot {

@@ -8,7 +8,7 @@ import { Pools } from './pool.js';
 import type { UpstreamCall, UpstreamOptions } from './upstream.options.js';
 
 /** Calls of one route's requests to a target. */
-export interface AskedBy {
+export interface RouteCalls {
   requests: number;
   calls: number;
   wallMs: number;
@@ -20,10 +20,7 @@ export interface AskedBy {
   repeatedMs: number;
 }
 
-const NOTHING_ASKED: AskedBy = { requests: 0, calls: 0, wallMs: 0, alike: 0, waitMs: 0, repeatedMs: 0 };
-
-/** Calls of one request to a target. */
-export type Asked = Readonly<Omit<AskedBy, 'requests'>>;
+const NO_CALLS: RouteCalls = { requests: 0, calls: 0, wallMs: 0, alike: 0, waitMs: 0, repeatedMs: 0 };
 
 /** One upstream: its calls, and the routes that make them. */
 export class Target {
@@ -31,7 +28,7 @@ export class Target {
   errors = 0;
   inFlight = 0;
   readonly durations = new Histogram();
-  readonly routes = new Map<Route, AskedBy>();
+  readonly routes = new Map<Route, RouteCalls>();
   /** Null while no pool of this target is watched. */
   pools: Pools | null = null;
 
@@ -42,14 +39,14 @@ export class Target {
   ) {}
 
   /** Adds the calls of one request of a route. */
-  askedBy(route: Route, { calls, wallMs, alike, waitMs, repeatedMs }: Asked): void {
-    const row = entryOf(this.routes, route, () => ({ ...NOTHING_ASKED }));
+  addRequest(route: Route, made: Omit<RouteCalls, 'requests'>): void {
+    const row = entryOf(this.routes, route, () => ({ ...NO_CALLS }));
     row.requests += 1;
-    row.calls += calls;
-    row.wallMs += wallMs;
-    row.alike += alike;
-    row.waitMs += waitMs;
-    row.repeatedMs += repeatedMs;
+    row.calls += made.calls;
+    row.wallMs += made.wallMs;
+    row.alike += made.alike;
+    row.waitMs += made.waitMs;
+    row.repeatedMs += made.repeatedMs;
   }
 }
 

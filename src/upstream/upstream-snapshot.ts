@@ -1,7 +1,7 @@
 import type { LoopShares } from '../ports/loop-profile.js';
 import { routeName, type Route } from '../request/routes.js';
 import type { RouteTime, RouteUpstream, UpstreamSnapshot } from '../core/snapshot.js';
-import type { RouteTimes } from './route-times.js';
+import type { RouteTimes } from './request-time.js';
 import type { Target } from './target.js';
 
 export function upstreamSnapshot(targets: readonly Target[]): UpstreamSnapshot[] {

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { LoopShares } from '../ports/loop-profile.js';
 import type { Resolved } from '../core/option.js';
+import { isThenable } from '../core/thenable.js';
 import type { RequestTime } from '../core/record.js';
 import type { Route } from '../request/routes.js';
 import { type RouteCalls, RouteTimeFigures, type RouteTimeTotals } from '../ports/route-time.js';
@@ -16,16 +17,17 @@ import { subscribeNodeHttp } from './clients/node-http.js';
 import { subscribeRedis } from './clients/redis.js';
 import { subscribeUndici } from './clients/undici.js';
 import { findingsOf } from './findings.js';
-import { timed } from './timed.js';
 import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
 import { upstreamOption } from './upstream.options.js';
+import { settling } from './watch/surround.js';
 import { WatchedClients } from './watch/watched-clients.js';
 import { routeTime, routeUpstreams, upstreamSnapshot } from './upstream-snapshot.js';
 
 type Options = NonNullable<Resolved<typeof upstreamOption>>;
 
-const idleMs = (): number => performance.nodeTiming.idleTime;
+const { nodeTiming } = performance;
+const idleMs = (): number => nodeTiming.idleTime;
 
 /** Measures calls to upstreams, and splits the time of requests. */
 export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, UpstreamCalls {
@@ -58,8 +60,12 @@ export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, Up
     return this.upstream.splitSoFar(state);
   }
 
+  /** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
   timed<T>(target: string, work: () => T): T {
-    return timed(this.upstream, target, work);
+    const call = this.upstream.begin(this.targets.named(target, 'other'), null);
+    const result = settling(work, call);
+    if (!isThenable(result)) call?.end(false);
+    return result;
   }
 
   watch(client: object, options?: { target?: string }): void {

@@ -3,23 +3,41 @@ import type { RequestTime } from '../core/record.js';
 import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
 import { isMeasured, type Route } from '../request/routes.js';
 import type { RequestTracker } from '../request/tracker.js';
-import { RequestCalls, type LoopClock, type OpenCall, type OpenWait } from './request-calls.js';
-import { RequestTimer } from './request-timer.js';
-import { RouteTimes } from './route-times.js';
-import type { MadeCall, Target, Targets } from './target.js';
+import { RequestCalls, RequestTimer, RouteTimes, type Counted, type LoopClock, type OpenCall } from './request-time.js';
+import type { Target, Targets } from './target.js';
 
-/** A call under way. */
-export interface Call {
-  readonly target: Target;
-  readonly startedMs: number;
+/** A call under way, or a wait for a connection of a pool. */
+export class Call implements Counted {
   /** The call on its request; null where no request is known, or the call is not timed there. */
-  readonly timed: OpenCall | null;
-  /** The call on the scope within the request that makes it: a resolver or a measured method. Null as for `timed`. */
-  readonly scoped: OpenCall | null;
-}
+  timed: OpenCall | null = null;
+  /** The call on the scope within the request that makes it: a resolver or a measured method. */
+  scoped: OpenCall | null = null;
+  hasFailed?: () => boolean;
+  private isOver = false;
 
-/** The request whose code runs; null: none. Foreign: a request of another application. */
-export type Caller = RequestState | null | 'foreign';
+  constructor(
+    private readonly clock: LoopClock,
+    private readonly target: Target,
+    readonly isWait: boolean,
+    readonly startedMs: number,
+  ) {}
+
+  /** Counts the first end only. */
+  end(failed: boolean): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    const nowMs = this.clock.nowMs();
+    const { target, timed, scoped } = this;
+    if (this.isWait) target.pools?.waits.record(nowMs - this.startedMs);
+    else {
+      target.inFlight -= 1;
+      if (failed) target.errors += 1;
+      target.durations.record(nowMs - this.startedMs);
+    }
+    timed?.of.end(timed, nowMs, failed);
+    scoped?.of.end(scoped, nowMs, failed);
+  }
+}
 
 /** Every request's timer is of this room. */
 const timerOf = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
@@ -44,31 +62,16 @@ export class Upstream {
     const timer = timerOf(state);
     if (timer === null) return;
     const { calls } = timer;
+    const durationMs = state.endedMs - state.startedMs;
     calls?.close(state.endedMs);
-    timer.measure(state.endedMs - state.startedMs, this.clock.idleMs(), this.unplaced);
+    timer.measure(durationMs, this.clock.idleMs(), this.unplaced);
     const { route } = state;
-    if (calls !== null) this.addToTargets(timer, calls, route);
+    if (calls !== null) addToTargets(timer, calls, route);
     if (route === null) return;
     const times = entryOf(this.routes, route, () => new RouteTimes());
     times.ended += 1;
-    times.durationMs += state.endedMs - state.startedMs;
+    times.durationMs += durationMs;
     if (!state.aborted) times.add(timer);
-  }
-
-  private addToTargets(timer: RequestTimer, calls: RequestCalls, route: Route | null): void {
-    const rows = [...calls.rows()];
-    timer.upstream = rows.map(({ use }) => use);
-    if (route === null || !isMeasured(route)) return;
-    const sumMs = rows.reduce((sum, { use }) => sum + use.wallMs, 0);
-    for (const { target, use, mostAlike } of rows) {
-      const { calls: asked, wallMs } = use;
-      const waitMs = sumMs === 0 ? 0 : (timer.upstreamMs * wallMs) / sumMs;
-      const repeatedMs = Math.min(waitMs, mostAlike.repeatedMs);
-      target.askedBy(route, { calls: asked, wallMs, alike: mostAlike.calls, waitMs, repeatedMs });
-    }
-    const waitedMs = [...calls.waits.values()].reduce((sum, ms) => sum + ms, 0);
-    for (const [{ pools }, ms] of calls.waits)
-      pools?.waited(route, waitedMs === 0 ? 0 : (timer.poolWaitMs * ms) / waitedMs);
   }
 
   /** Splits the time of a request that has not ended. */
@@ -81,36 +84,23 @@ export class Upstream {
     return timer.time;
   }
 
-  /** A client makes a call now; null where another application's request makes it. `what`: calls of one text are alike. */
-  begin(made: MadeCall, what: string): Call | null {
-    const caller = this.caller();
-    return caller === 'foreign' ? null : this.beginFor(caller, this.targets.find(made), what);
-  }
-
-  /** `what` null: this call is like no other. `background`: without a request it is not unplaced, like a queue worker's. */
-  beginFor(state: RequestState | null, target: Target, what: string | null, background = false): Call {
-    const startedMs = this.clock.nowMs();
+  /**
+   * A client calls a target now; null where another application's request makes the call. `what`: calls of one text are alike, null is
+   * like no other. `background`: without a request the call is not unplaced, like a queue worker's.
+   */
+  begin(target: Target, what: string | null, background = false): Call | null {
+    const call = this.place(target, what, false);
+    if (call === null) return null;
     target.calls += 1;
     target.inFlight += 1;
     // A request that has ended has its record already.
-    if ((state === null || state.closed) && !background) this.unplaced += 1;
-    const scope = requestContext.getStore() ?? null;
-    const isWithin = scope !== null && scope.within !== null && scope.within === state;
-    return {
-      target,
-      startedMs,
-      timed: this.callsOf(state)?.begin(target, what, startedMs) ?? null,
-      scoped: isWithin ? (this.callsOf(scope)?.begin(target, what, startedMs) ?? null) : null,
-    };
+    if (!background && storedRequest()?.closed !== false) this.unplaced += 1;
+    return call;
   }
 
-  end({ target, startedMs, timed, scoped }: Call, failed: boolean): void {
-    const nowMs = this.clock.nowMs();
-    target.inFlight -= 1;
-    if (failed) target.errors += 1;
-    target.durations.record(nowMs - startedMs);
-    timed?.of.end(timed, nowMs, failed);
-    scoped?.of.end(scoped, nowMs, failed);
+  /** The code that runs asks a watched pool for a connection. */
+  beginWait(target: Target): Call | null {
+    return this.place(target, null, true);
   }
 
   /** A call that a client reports at its end, without its request. */
@@ -120,31 +110,38 @@ export class Upstream {
     target.durations.record(durationMs);
   }
 
-  /** The code that runs asks a watched pool for a connection. Returns what ends the wait. */
-  beginWait(target: Target): () => void {
-    const caller = this.caller();
-    if (caller === 'foreign') return () => {};
-    const startedMs = this.clock.nowMs();
-    let open: OpenWait | null | undefined = this.callsOf(caller)?.beginWait(target, startedMs) ?? null;
-    return () => {
-      if (open === undefined) return;
-      const nowMs = this.clock.nowMs();
-      target.pools?.waits.record(nowMs - startedMs);
-      open?.of.endWait(open, nowMs);
-      open = undefined;
-    };
+  /** Begins a call or a wait on the request in whose async context the code runs. */
+  private place(target: Target, what: string | null, isWait: boolean): Call | null {
+    const scope = requestContext.getStore();
+    const state = scope?.within ?? scope;
+    if (state !== undefined && state.owner !== this.lifecycle) return null;
+    const call = new Call(this.clock, target, isWait, this.clock.nowMs());
+    if (state === undefined || scope === undefined) return call;
+    call.timed = this.callsOf(state)?.begin(call, target, what) ?? null;
+    if (scope !== state) call.scoped = this.callsOf(scope)?.begin(call, target, what) ?? null;
+    return call;
   }
 
-  private callsOf(state: RequestState | null): RequestCalls | null {
-    const timer = state === null || state.closed ? null : timerOf(state);
-    if (timer === null) return null;
-    return (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
+  private callsOf(state: RequestState): RequestCalls | null {
+    const timer = state.closed ? null : timerOf(state);
+    return timer && (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
   }
-
-  /** The request in whose async context the code runs. */
-  readonly caller = (): Caller => {
-    const stored = storedRequest();
-    if (stored === undefined) return null;
-    return stored.owner === this.lifecycle ? stored : 'foreign';
-  };
 }
+
+function addToTargets(timer: RequestTimer, calls: RequestCalls, route: Route | null): void {
+  const uses = [...calls.uses.values()];
+  const called = uses.filter((use) => use.calls > 0);
+  timer.upstream = called.map((use) => use.record);
+  if (route === null || !isMeasured(route)) return;
+  const [sumMs, waitedMs] = [sum(uses, (use) => use.wallMs), sum(uses, (use) => use.waitMs)];
+  for (const { target, calls: count, wallMs, mostAlike } of called) {
+    const waitMs = sumMs === 0 ? 0 : (timer.upstreamMs * wallMs) / sumMs;
+    const repeatedMs = Math.min(waitMs, mostAlike.repeatedMs);
+    target.addRequest(route, { calls: count, wallMs, alike: mostAlike.calls, waitMs, repeatedMs });
+  }
+  for (const { target, waits, waitMs } of uses)
+    if (waits > 0) target.pools?.addRequest(route, waitedMs === 0 ? 0 : (timer.poolWaitMs * waitMs) / waitedMs);
+}
+
+const sum = <T>(all: readonly T[], read: (one: T) => number): number =>
+  all.reduce((total, one) => total + read(one), 0);

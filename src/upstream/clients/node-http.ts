@@ -10,24 +10,20 @@ const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { 'http:': /:80$/, 'https
 /** Subscribes to `node:http` and `node:https`: https://nodejs.org/api/diagnostics_channel.html#http. A call ends with the head. */
 export function subscribeNodeHttp(channels: Channels, upstream: Upstream, exporters: Exporters): void {
   const calls = new WeakMap<ClientRequest, Call | null>();
-  const end = (request: ClientRequest, failed: boolean): void => {
-    const call = calls.get(request);
-    if (call === undefined || call === null) return;
-    calls.set(request, null);
-    upstream.end(call, failed);
-  };
+  const end = (request: ClientRequest, failed: boolean): void => calls.get(request)?.end(failed);
   const begin = ({ request }: { request: ClientRequest }): void => {
     if (calls.has(request)) return;
-    const host = hostOf(request);
+    const host = findHost(request);
     const { method, path } = request;
     // Calls through a proxy's tunnel have their own events; an upgrade has no head that Node publishes.
     const isTunnel = method === 'CONNECT' || request.hasHeader('upgrade');
     if (isTunnel || exporters.has(host, path)) return void calls.set(request, null);
-    const call = upstream.begin({ kind: 'http', host, method, path }, `${method} ${path}`);
+    const target = upstream.targets.find({ kind: 'http', host, method, path });
+    const call = upstream.begin(target, `${method} ${path}`);
     calls.set(request, call);
     if (call === null) return;
     // The handler may answer before Node reports that it has given the call up.
-    if (call.timed !== null) call.timed.hasFailed = () => request.destroyed;
+    call.hasFailed = () => request.destroyed;
     const removeListener = listenShared(request, 'close', () => {
       removeListener();
       end(request, true);
@@ -44,11 +40,8 @@ export function subscribeNodeHttp(channels: Channels, upstream: Upstream, export
   );
 }
 
-/**
- * The host that was asked, with its port unless that is the protocol's own. Only the header holds the port, and a reverse proxy
- * passes on the header that its client has sent.
- */
-function hostOf(request: ClientRequest): string {
+/** With its port unless that is the protocol's own. Only the header has the port, and a reverse proxy passes on its client's header. */
+function findHost(request: ClientRequest): string {
   const { host: asked, protocol } = request;
   const header = request.getHeader('host');
   const isOwn = typeof header === 'string' && header.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') === asked;

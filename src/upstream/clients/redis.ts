@@ -1,4 +1,5 @@
 import { isOwnCall } from '../../core/own-calls.js';
+import { requestContext } from '../../request/request-state.js';
 import type { Channels } from '../channels.js';
 import type { Call, Upstream } from '../upstream.js';
 
@@ -19,23 +20,18 @@ const CHANNELS = ['ioredis:command', 'node-redis:command', 'node-redis:batch'];
 /** Subscribes to ioredis and node-redis: https://nodejs.org/api/diagnostics_channel.html#tracingchannel-channels. */
 export function subscribeRedis(channels: Channels, upstream: Upstream): void {
   const calls = new WeakMap<TracedCommand, Call>();
-  const end = (traced: TracedCommand): void => {
-    const call = calls.get(traced);
-    if (call === undefined) return;
-    calls.delete(traced);
-    upstream.end(call, traced.error !== undefined);
-  };
+  const end = (traced: TracedCommand): void => calls.get(traced)?.end(traced.error !== undefined);
   const begin = (traced: TracedCommand): void => {
     const { batchMode, command = batchMode, serverAddress = 'unknown', serverPort } = traced;
     if (isOwnCall() || isIntroduction(traced)) return;
-    const caller = upstream.caller();
-    if (caller === 'foreign' || (caller === null && waitsForWrites(traced))) return;
+    if (requestContext.getStore() === undefined && waitsForWrites(traced)) return;
     const host = serverPort === undefined ? serverAddress : `${serverAddress}:${serverPort}`;
     const method = command?.toUpperCase() ?? 'command';
-    const ofQueue = isBullMq(traced);
-    const client = ofQueue ? 'bullmq' : 'redis';
+    const isQueue = isBullMq(traced);
+    const client = isQueue ? 'bullmq' : 'redis';
     const target = upstream.targets.find({ kind: 'redis', client, host, method, path: '' });
-    calls.set(traced, upstream.beginFor(caller, target, method, ofQueue));
+    const call = upstream.begin(target, method, isQueue);
+    if (call !== null) calls.set(traced, call);
   };
   for (const name of CHANNELS) {
     channels.on(`tracing:${name}:start`, (traced: TracedCommand) => {

@@ -19,17 +19,13 @@ interface UndiciRequest {
 export function subscribeUndici(channels: Channels, upstream: Upstream, exporters: Exporters): void {
   // Later channels publish in the socket's context: the request itself identifies the call.
   const calls = new WeakMap<UndiciRequest, Call>();
-  const end = (request: UndiciRequest, failed: boolean): void => {
-    const call = calls.get(request);
-    if (call === undefined) return;
-    calls.delete(request);
-    upstream.end(call, failed);
-  };
+  const end = (request: UndiciRequest, failed: boolean): void => calls.get(request)?.end(failed);
   channels.on('undici:request:create', ({ request }: { request: UndiciRequest }) => {
     const { host } = new URL(String(request.origin));
     const { method, path } = request;
     if (isTunnel(request) || exporters.has(host, path)) return;
-    const call = upstream.begin({ kind: 'http', host, method, path }, `${method} ${path}`);
+    const target = upstream.targets.find({ kind: 'http', host, method, path });
+    const call = upstream.begin(target, `${method} ${path}`);
     if (call !== null) calls.set(request, call);
   });
   channels.on(

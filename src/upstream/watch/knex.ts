@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import { listenShared } from '../../core/shared-listener.js';
-import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
+import type { Call } from '../upstream.js';
+import { hasMethods, serverInUrl, serverName, type ServerAt } from './watched-server.js';
 
 /** The documented part of tarn's pool: https://github.com/Vincit/tarn.js. */
 interface Pool {
@@ -22,29 +23,26 @@ interface Knex extends EventEmitter {
 }
 
 /** https://knexjs.org/guide/interfaces.html#events; a builder's own events come for whatever ends it, timeouts too. */
-export function watchKnex(client: object, hearer: Hearer): (() => void) | null {
+export function watchKnex(client: object, serverAt: ServerAt): (() => void) | null {
   if (typeof client !== 'function' || !hasMethods(client, 'raw', 'transaction', 'on', 'off')) return null;
   const knex = client as unknown as Knex;
   const { dialect, pool } = knex.client;
-  const host = hostOf(knex);
-  const name = dialect === undefined ? 'knex' : (NAMES[dialect] ?? dialect);
+  const server = serverAt('sql', dialect === undefined ? 'knex' : (NAMES[dialect] ?? dialect), findHost(knex));
   const known = new WeakSet<EventEmitter>();
   let stopped = false;
   const onStart = (builder: EventEmitter): void => {
     if (known.has(builder)) return;
     known.add(builder);
     // A builder has one query after the other in flight; a builder that is awaited twice has two that are alike.
-    const open: EndCall[] = [];
+    const open: (Call | null)[] = [];
     listenShared(builder, 'query', ({ sql = '' }: { readonly sql?: string }) => {
-      if (!stopped) open.push(hearer.begin({ kind: 'sql', client: name, host, method: 'query', what: sql }));
+      if (!stopped) open.push(server.begin('query', sql));
     });
-    listenShared(builder, 'query-response', () => open.shift()?.(false));
-    listenShared(builder, 'query-error', () => open.shift()?.(true));
+    listenShared(builder, 'query-response', () => open.shift()?.end(false));
+    listenShared(builder, 'query-error', () => open.shift()?.end(true));
   };
   const stopQueries = listenShared(knex, 'start', onStart);
-  const stopWaits = isTarn(pool)
-    ? watchPool(pool, hearer.pool(pool, { kind: 'sql', client: name, host }, readSize))
-    : null;
+  const stopWaits = isTarn(pool) ? watchPool(pool, server.addPool(pool, readSize)) : null;
   return () => {
     stopped = true;
     stopQueries();
@@ -63,10 +61,10 @@ const readSize = (pool: Pool) => ({
 });
 
 /** A pool emits a request where it is made, and its success or failure with the same number. */
-function watchPool(pool: Pool, beginWait: () => () => void): () => void {
-  const waits = new Map<number, () => void>();
+function watchPool(pool: Pool, beginWait: () => Call | null): () => void {
+  const waits = new Map<number, Call | null>();
   const onEnd = (id: number): void => {
-    waits.get(id)?.();
+    waits.get(id)?.end(false);
     waits.delete(id);
   };
   const listeners: [string, (id: number) => void][] = [
@@ -81,12 +79,12 @@ function watchPool(pool: Pool, beginWait: () => () => void): () => void {
 /** The names that other clients of these databases have. */
 const NAMES: Readonly<Record<string, string>> = { postgresql: 'postgres', mysql2: 'mysql', mariadb: 'mysql' };
 
-function hostOf({ client }: Knex): string {
+function findHost({ client }: Knex): string {
   const connection = client.config?.connection;
-  if (typeof connection === 'string') return serverOf(connection) ?? 'unknown';
+  if (typeof connection === 'string') return serverInUrl(connection) ?? 'unknown';
   if (typeof connection !== 'object' || connection === null) return 'unknown';
   const { connectionString, host, port, database, filename } = connection as Record<string, unknown>;
   if (typeof filename === 'string') return 'localhost';
-  if (typeof connectionString === 'string') return serverOf(connectionString) ?? 'unknown';
+  if (typeof connectionString === 'string') return serverInUrl(connectionString) ?? 'unknown';
   return serverName(host, port, database);
 }

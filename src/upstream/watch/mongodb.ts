@@ -1,7 +1,8 @@
 import type { EventEmitter } from 'node:events';
 import { PerfError } from '../../core/perf.error.js';
 import { listenShared } from '../../core/shared-listener.js';
-import { hasMethods, type EndCall, type Hearer } from './watched-call.js';
+import type { Call } from '../upstream.js';
+import { hasMethods, type ServerAt } from './watched-server.js';
 
 /** https://www.mongodb.com/docs/drivers/node/current/monitoring-and-logging/monitoring/ */
 interface CommandEvent {
@@ -12,38 +13,34 @@ interface CommandEvent {
   readonly command?: Readonly<Record<string, unknown>>;
 }
 
-/** @throws PERF_ERR_WATCH when the client does not tell of its commands */
-export function watchMongo(client: object, hearer: Hearer): (() => void) | null {
+/** @throws PERF_ERR_WATCH when the client emits no commands */
+export function watchMongo(client: object, serverAt: ServerAt): (() => void) | null {
   if (!hasMethods(client, 'db', 'startSession', 'on', 'off')) return null;
   const { options } = client as { options?: { monitorCommands?: boolean } };
   if (options?.monitorCommands !== true)
     throw new PerfError(
       'PERF_ERR_WATCH',
-      'perf.watch() was given a MongoClient that does not tell of its commands. Make it with `new MongoClient(url, { monitorCommands: true })`.',
+      'perf.watch() was given a MongoClient that emits no commands. Make it with `new MongoClient(url, { monitorCommands: true })`.',
     );
   const emitter = client as unknown as EventEmitter;
-  const open = new Map<number, EndCall>();
+  const open = new Map<number, Call | null>();
   const onStarted = ({ requestId, address, commandName, databaseName, command }: CommandEvent): void => {
-    const host = `${address}/${databaseName}`;
+    const server = serverAt('other', 'mongodb', `${address}/${databaseName}`);
     // `find: 'orders'`
-    const what = `${commandName} ${String(command?.[commandName])}`;
-    const call = { kind: 'other', client: 'mongodb', host, method: commandName, what } as const;
-    open.set(requestId, hearer.begin(call));
+    open.set(requestId, server.begin(commandName, `${commandName} ${String(command?.[commandName])}`));
   };
   const end = ({ requestId }: CommandEvent, failed: boolean): void => {
-    open.get(requestId)?.(failed);
+    open.get(requestId)?.end(failed);
     open.delete(requestId);
   };
-  const onSucceeded = (event: CommandEvent): void => end(event, false);
-  const onFailed = (event: CommandEvent): void => end(event, true);
   const stops = [
     listenShared(emitter, 'commandStarted', onStarted),
-    listenShared(emitter, 'commandSucceeded', onSucceeded),
-    listenShared(emitter, 'commandFailed', onFailed),
+    listenShared(emitter, 'commandSucceeded', (event: CommandEvent) => end(event, false)),
+    listenShared(emitter, 'commandFailed', (event: CommandEvent) => end(event, true)),
   ];
   return () => {
     for (const stop of stops) stop();
-    for (const stillOpen of open.values()) stillOpen(false);
+    for (const stillOpen of open.values()) stillOpen?.end(false);
     open.clear();
   };
 }

@@ -1,7 +1,8 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 import { listenShared } from '../../core/shared-listener.js';
 import { endingCallback, settling, surround, surroundLending, type Callback } from './surround.js';
-import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
+import type { Call } from '../upstream.js';
+import { hasMethods, serverInUrl, serverName, type ServerAt, type WatchedServer } from './watched-server.js';
 
 /** The documented part of `pg.Client`. */
 interface Client extends EventEmitter {
@@ -27,19 +28,15 @@ interface Config {
 }
 
 /** A `Pool` and the clients that it lends: https://node-postgres.com/apis/pool#events. */
-export function watchPgPool(client: object, hearer: Hearer): (() => void) | null {
+export function watchPgPool(client: object, serverAt: ServerAt): (() => void) | null {
   if (!hasMethods(client, 'query', 'connect', 'on', 'off')) return null;
   if (typeof (client as Partial<Pool>).totalCount !== 'number') return null;
   const pool = client as unknown as Pool;
-  const host = hostOfPool(pool);
+  const server = serverAt('sql', 'postgres', findHost(pool));
   const lent = new Map<Client, () => void>();
-  const stopWaits = surroundLending(
-    pool,
-    'connect',
-    hearer.pool(pool, { kind: 'sql', client: 'postgres', host }, readSize),
-  );
+  const stopWaits = surroundLending(pool, 'connect', server.addPool(pool, readSize));
   const stopAcquire = listenShared(pool, 'acquire', (one: Client) => {
-    if (!lent.has(one)) lent.set(one, surroundQuery(one, hearer, host));
+    if (!lent.has(one)) lent.set(one, surroundQuery(one, server));
   });
   const onRemove = (one: Client): void => {
     lent.get(one)?.();
@@ -60,38 +57,38 @@ const readSize = ({ options, totalCount: total, idleCount: idle, waitingCount: w
 });
 
 /** A `Client` that no pool lends. */
-export function watchPgClient(client: object, hearer: Hearer): (() => void) | null {
+export function watchPgClient(client: object, serverAt: ServerAt): (() => void) | null {
   if (!hasMethods(client, 'query', 'connect', 'escapeIdentifier', 'on', 'off')) return null;
   const { host, port, database } = client as unknown as Client;
-  return surroundQuery(client, hearer, serverName(host, port, database));
+  return surroundQuery(client, serverAt('sql', 'postgres', serverName(host, port, database)));
 }
 
 /** The clients of a pool connect to the same server. */
-function hostOfPool({ options = {} }: Pool): string {
+function findHost({ options = {} }: Pool): string {
   const { PGHOST, PGPORT, PGDATABASE } = process.env;
   const { connectionString, host = PGHOST ?? 'localhost', port = PGPORT ?? 5432, database = PGDATABASE } = options;
-  return (connectionString === undefined ? null : serverOf(connectionString)) ?? serverName(host, port, database);
+  return (connectionString === undefined ? null : serverInUrl(connectionString)) ?? serverName(host, port, database);
 }
 
 /** node-postgres has no event for a query: https://github.com/brianc/node-postgres/pull/3650. */
-const surroundQuery = (client: object, hearer: Hearer, host: string): (() => void) =>
+const surroundQuery = (client: object, server: WatchedServer): (() => void) =>
   surround(client, 'query', (given, proceed) => {
-    const config = configOf(given[0]);
+    const config = copyConfig(given[0]);
     if (config === null) return proceed(given);
-    const end = hearer.begin({ kind: 'sql', client: 'postgres', host, method: 'query', what: config.text ?? '' });
-    const rest = given.slice(1).map((one) => (typeof one === 'function' ? endingCallback(one as Callback, end) : one));
+    const call = server.begin('query', config.text ?? '');
+    const rest = given.slice(1).map((one) => (typeof one === 'function' ? endingCallback(one as Callback, call) : one));
     const isSubmittable = typeof config.submit === 'function';
-    if (isSubmittable) endByEvents(config, end);
+    if (isSubmittable) endByEvents(config, call);
     // A `Query` with a callback emits no error.
     if (typeof config.callback === 'function')
-      Object.defineProperty(config, 'callback', { value: endingCallback(config.callback, end), enumerable: true });
+      Object.defineProperty(config, 'callback', { value: endingCallback(config.callback, call), enumerable: true });
     const run = (): unknown => proceed([typeof given[0] === 'string' ? given[0] : config, ...rest]);
     // A query object that would run when it is awaited is not awaited.
-    return isSubmittable ? run() : settling(run, end);
+    return isSubmittable ? run() : settling(run, call);
   });
 
 /** A copy of the query, so that the caller's own object stays as it is; null: the client rejects the argument itself. */
-function configOf(given: unknown): Config | null {
+function copyConfig(given: unknown): Config | null {
   if (typeof given === 'string') return { text: given };
   if (typeof given !== 'object' || given === null) return null;
   if (typeof (given as Config).submit === 'function') return given;
@@ -100,10 +97,10 @@ function configOf(given: unknown): Config | null {
 }
 
 /** A cursor, a stream and a `Query` emit their end. */
-function endByEvents(submitted: unknown, end: EndCall): void {
-  if (!(submitted instanceof EventEmitter)) return end(false);
+function endByEvents(submitted: unknown, call: Call | null): void {
+  if (!(submitted instanceof EventEmitter)) return call?.end(false);
   // A cursor emits its error only to listeners, and fails no code with it.
   if (hasMethods(submitted, 'read', 'close') && !hasMethods(submitted, 'pipe')) submitted.on('error', () => {});
-  submitted.once(errorMonitor, () => end(true));
-  for (const event of ['end', 'close']) submitted.once(event, () => end(false));
+  submitted.once(errorMonitor, () => call?.end(true));
+  for (const event of ['end', 'close']) submitted.once(event, () => call?.end(false));
 }

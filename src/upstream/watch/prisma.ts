@@ -1,5 +1,5 @@
 import { PerfError } from '../../core/perf.error.js';
-import { hasMethods, type Hearer } from './watched-call.js';
+import { hasMethods, type ServerAt } from './watched-server.js';
 
 /** https://www.prisma.io/docs/orm/prisma-client/observability-and-logging/logging#event-based-logging */
 interface QueryEvent {
@@ -13,10 +13,10 @@ interface Prisma {
 }
 
 /**
- * Prisma emits a query at its end, in the context of whoever has connected first: such a call is never placed on a request.
+ * Prisma emits a query at its end, in the async context of its first connection: such a call is never placed on a request.
  * @throws PERF_ERR_WATCH when the client emits no queries
  */
-export function watchPrisma(client: object, hearer: Hearer): (() => void) | null {
+export function watchPrisma(client: object, serverAt: ServerAt): (() => void) | null {
   if (!hasMethods(client, '$connect', '$disconnect')) return null;
   const { _engineConfig } = client as Prisma;
   if (!hasMethods(client, '$on') || (_engineConfig !== undefined && _engineConfig.logQueries !== true))
@@ -25,11 +25,11 @@ export function watchPrisma(client: object, hearer: Hearer): (() => void) | null
       'perf.watch() was given a Prisma client that emits no queries. Make it with ' +
         "`new PrismaClient({ log: [{ emit: 'event', level: 'query' }] })`, and watch it before `$extends()`.",
     );
+  const server = serverAt('sql', 'prisma', 'database');
   let stopped = false;
   // There is no `$off`.
   client.$on('query', ({ duration }: QueryEvent) => {
-    if (!stopped)
-      hearer.ended({ kind: 'sql', client: 'prisma', host: 'database', method: 'query', what: '' }, duration);
+    if (!stopped) server.ended('query', duration);
   });
   return () => (stopped = true);
 }

@@ -1,7 +1,7 @@
 import { requestContext } from '../../request/request-state.js';
 import { putOn } from '../../core/stand-in.js';
 import { isThenable } from '../../core/thenable.js';
-import type { EndCall } from './watched-call.js';
+import type { Call } from '../upstream.js';
 
 export type Callback = (...results: unknown[]) => unknown;
 type Proceed = (given: readonly unknown[]) => unknown;
@@ -29,32 +29,32 @@ export function surround(
 }
 
 /** A callback that ends a call first; its first argument is an error, or none. */
-export const endingCallback = (callback: Callback, end: EndCall): Callback =>
+export const endingCallback = (callback: Callback, call: Call | null): Callback =>
   function (this: unknown, ...results) {
-    end(results[0] !== undefined && results[0] !== null);
+    call?.end(results[0] !== undefined && results[0] !== null);
     return Reflect.apply(callback, this, results);
   };
 
 /** Passes on the result of a call, and ends the call when it settles; a failure at once ends it as well. */
-export function settling(proceed: () => unknown, end: EndCall): unknown {
-  let result: unknown;
+export function settling<T>(proceed: () => T, call: Call | null): T {
+  let result: T;
   try {
     result = proceed();
   } catch (error) {
-    end(true);
+    call?.end(true);
     throw error;
   }
   if (!isThenable(result)) return result;
   return result.then(
     (value) => {
-      end(false);
+      call?.end(false);
       return value;
     },
     (error) => {
-      end(true);
+      call?.end(true);
       throw error;
     },
-  );
+  ) as T;
 }
 
 /**
@@ -64,19 +64,19 @@ export function settling(proceed: () => unknown, end: EndCall): unknown {
 export const surroundLending = (
   pool: object,
   name: string,
-  beginWait: () => () => void,
+  beginWait: () => Call | null,
   onLent: (connection: unknown) => void = () => {},
 ): (() => void) =>
   surround(pool, name, (given, proceed) => {
-    const endWait = beginWait();
+    const wait = beginWait();
     const stored = requestContext.getStore();
     // A pool lends in the context of the request that gives the connection back.
     const lend = (callback: Callback): Callback =>
       function (this: unknown, ...results) {
-        endWait();
+        wait?.end(false);
         onLent(results[1]);
         return requestContext.run(stored!, () => Reflect.apply(callback, this, results));
       };
     const changed = given.map((one) => (typeof one === 'function' ? lend(one as Callback) : one));
-    return settling(() => proceed(changed), endWait);
+    return settling(() => proceed(changed), wait);
   });

@@ -1,16 +1,15 @@
 import { object, optional, value } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { Channels } from '../channels.js';
-import type { Target } from '../target.js';
-import { Pools } from '../pool.js';
 import type { Upstream } from '../upstream.js';
 import { watchKnex } from './knex.js';
 import { watchMongo } from './mongodb.js';
-import { coreOf, MySqlConnections } from './mysql.js';
+import { findCore, MySqlConnections } from './mysql.js';
 import { watchPgClient, watchPgPool } from './pg.js';
 import { watchPrisma } from './prisma.js';
 import { driverPools } from './typeorm.js';
-import { endOf, hasMethods, type Hearer, type Watch, type WatchedCall, type WatchedServer } from './watched-call.js';
+import { hasMethods, WatchedServer, type ServerAt, type Watch } from './watched-server.js';
+import { Stops } from './stops.js';
 
 const CLIENTS: readonly Watch[] = [watchKnex, watchMongo, watchPrisma, watchPgPool, watchPgClient];
 
@@ -20,14 +19,12 @@ const watchOptions = object({
 
 /** The clients that one application watches, until it closes. */
 export class WatchedClients {
-  // A client that the application forgets takes with it what unsubscribes from it.
-  private readonly stops = new WeakMap<object, () => void>();
-  private readonly watched = new Set<WeakRef<object>>();
+  private readonly stops = new Stops();
   private readonly mysql: MySqlConnections;
   private closed = false;
 
   constructor(private readonly upstream: Upstream) {
-    this.mysql = new MySqlConnections(hearerOf(upstream, null));
+    this.mysql = new MySqlConnections(this.serverAt(null));
   }
 
   subscribe(channels: Channels): void {
@@ -38,30 +35,26 @@ export class WatchedClients {
   watch(client: object, options: { target?: string } = {}): void {
     const { target } = watchOptions.read(options, 'perf.watch options');
     const pools = isObject(client) ? driverPools(client) : null;
-    for (const one of pools ?? [client]) this.watchOne(isObject(one) ? coreOf(one) : one, target);
+    for (const one of pools ?? [client]) this.watchOne(isObject(one) ? findCore(one) : one, target);
   }
 
   private watchOne(client: object, target: string | null): void {
     if (this.closed || this.stops.has(client)) return;
-    const hearer = hearerOf(this.upstream, target);
+    const serverAt = this.serverAt(target);
     for (const watch of isObject(client) ? [...CLIENTS, this.mysql.watch] : []) {
-      const stop = watch(client, hearer);
-      if (stop === null) continue;
-      this.stops.set(client, stop);
-      for (const one of this.watched) if (one.deref() === undefined) this.watched.delete(one);
-      this.watched.add(new WeakRef(client));
-      return;
+      const stop = watch(client, serverAt);
+      if (stop !== null) return this.stops.set(client, stop);
     }
     throw new PerfError('PERF_ERR_WATCH', unknownClient(client));
   }
 
+  private serverAt(named: string | null): ServerAt {
+    return (kind, client, host) => new WatchedServer(this.upstream, kind, client, host, named);
+  }
+
   close(): void {
     this.closed = true;
-    for (const one of this.watched) {
-      const client = one.deref();
-      if (client !== undefined) this.stops.get(client)?.();
-    }
-    this.watched.clear();
+    this.stops.close();
     this.mysql.close();
   }
 }
@@ -77,24 +70,4 @@ function unknownClient(client: unknown): string {
     'a PrismaClient and a TypeORM DataSource of these drivers. `fetch`, undici, node:http, ioredis and redis need no perf.watch(). ' +
     'Put `perf.timed()` around calls of other clients.'
   );
-}
-
-function hearerOf(upstream: Upstream, named: string | null): Hearer {
-  const targetOf = ({ kind, client, host }: WatchedServer, method: string): Target =>
-    named === null
-      ? upstream.targets.find({ kind, client, host, method, path: '' })
-      : upstream.targets.named(named, kind);
-  return {
-    begin(call: WatchedCall) {
-      const caller = upstream.caller();
-      if (caller === 'foreign') return () => {};
-      return endOf(upstream, upstream.beginFor(caller, targetOf(call, call.method), call.what));
-    },
-    ended: (call, durationMs) => upstream.endedUnplaced(targetOf(call, call.method), durationMs),
-    pool(pool, server, readSize) {
-      const target = targetOf(server, 'connect');
-      (target.pools ??= new Pools()).add(pool, readSize);
-      return () => upstream.beginWait(target);
-    },
-  };
 }

@@ -68,13 +68,13 @@ const knexOf = (emitter: EventEmitter) =>
     off: emitter.off.bind(emitter),
     client: {},
   });
-const hearer = { begin: () => () => {}, ended: () => {}, pool: () => () => () => {} };
+const serverAt = () => ({ begin: () => null, ended() {}, addPool: () => () => null }) as never;
 const stand = (_command: unknown, _pipeline: unknown, send: () => unknown) => send();
 
 it.each([
-  ['a pg pool', () => new Client(), (client: object) => watchPgPool(client, hearer)],
-  ['a MongoClient', () => new Client(), (client: object) => watchMongo(client, hearer)],
-  ['knex', knexOf, (client: object) => watchKnex(client, hearer)],
+  ['a pg pool', () => new Client(), (client: object) => watchPgPool(client, serverAt)],
+  ['a MongoClient', () => new Client(), (client: object) => watchMongo(client, serverAt)],
+  ['knex', knexOf, (client: object) => watchKnex(client, serverAt)],
   [
     'a Redis cluster',
     () => new Client(),

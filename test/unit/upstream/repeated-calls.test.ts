@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { RequestCalls, type OpenCall } from '../../../src/upstream/request-calls.js';
+import { RequestCalls, type OpenCall } from '../../../src/upstream/request-time.js';
 import { Target } from '../../../src/upstream/target.js';
 
 /** What one call in place of the most frequent ones would save; each call is what it asks, its start and its end. */
@@ -9,12 +9,12 @@ function savedMs(...made: readonly (readonly [what: string, fromMs: number, toMs
   const open: OpenCall[] = [];
   const steps = made
     .flatMap(([what, fromMs, toMs], i) => [
-      { ms: fromMs, step: () => (open[i] = calls.begin(target, what, fromMs)!) },
+      { ms: fromMs, step: () => (open[i] = calls.begin({ startedMs: fromMs, isWait: false }, target, what)!) },
       { ms: toMs, step: () => calls.end(open[i]!, toMs, false) },
     ])
     .toSorted((a, b) => a.ms - b.ms);
   for (const { step } of steps) step();
-  return [...calls.rows()][0]!.mostAlike.repeatedMs;
+  return calls.uses.get(target)!.mostAlike.repeatedMs;
 }
 
 it('is the time in which one of them was under way, but for the longest', () => {

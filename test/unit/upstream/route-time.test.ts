@@ -2,8 +2,7 @@ import { expect, it } from 'vitest';
 import type { LoopShares } from '../../../src/ports/loop-profile.js';
 import { Route } from '../../../src/request/routes.js';
 import type { Estimate } from '../../../src/core/snapshot.js';
-import type { RequestTimer } from '../../../src/upstream/request-timer.js';
-import { RouteTimes } from '../../../src/upstream/route-times.js';
+import { RouteTimes, type RequestTimer } from '../../../src/upstream/request-time.js';
 import { routeTime } from '../../../src/upstream/upstream-snapshot.js';
 
 const route = new Route('GET', '/reports/:id', null, () => {});

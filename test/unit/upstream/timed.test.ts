@@ -1,7 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { timed } from '../../../src/upstream/timed.js';
-import { Targets } from '../../../src/upstream/target.js';
-import { Upstream } from '../../../src/upstream/upstream.js';
+import { UpstreamFeature } from '../../../src/upstream/upstream.feature.js';
 
 describe('a timed call that fails', () => {
   it('is told as an unhandled rejection where nobody handles it', async () => {
@@ -10,14 +8,14 @@ describe('a timed call that fails', () => {
     process.removeAllListeners('unhandledRejection');
     process.on('unhandledRejection', told);
     try {
-      const upstream = new Upstream(
-        new Targets({ target: null, maxTargets: 10 }, { report() {} } as never),
-        { inFlight: 0 } as never,
-        clock,
-        10,
+      const application = { requests: { inFlight: 0 }, nowMs: () => performance.now(), report: { report() {} } };
+      const upstream = new UpstreamFeature(
+        { target: null, maxTargets: 10, maxTimedCalls: 10 },
+        application as never,
+        null,
       );
       const failed = new Error('on purpose');
-      void timed(upstream, 'a target', () => Promise.reject(failed));
+      void upstream.timed('a target', () => Promise.reject(failed));
       await expect.poll(() => told.mock.calls.map(([error]) => error as Error)).toEqual([failed]);
     } finally {
       process.removeAllListeners('unhandledRejection');
@@ -25,5 +23,3 @@ describe('a timed call that fails', () => {
     }
   });
 });
-
-const clock = { nowMs: () => performance.now(), idleMs: () => 0 };

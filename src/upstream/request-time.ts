@@ -1,0 +1,229 @@
+import { entryOf } from '../core/entry-of.js';
+import type { RequestTime, UpstreamUse } from '../core/record.js';
+import type { TimeSplit } from '../request/request-state.js';
+import type { Target } from './target.js';
+
+/** The loop's clocks, milliseconds. */
+export interface LoopClock {
+  /** Monotonic. */
+  readonly nowMs: () => number;
+  /** How long the event loop has waited for events since the process started. */
+  readonly idleMs: () => number;
+}
+
+/** A call, or a wait for a connection of a pool, as its request counts it. */
+export interface Counted {
+  readonly startedMs: number;
+  readonly isWait: boolean;
+  /** Whether the call has failed already, for a client that reports failures late. */
+  hasFailed?(): boolean;
+}
+
+/** A call or a wait under way. */
+export interface OpenCall {
+  readonly of: RequestCalls;
+  readonly call: Counted;
+  readonly use: Use;
+  /** Calls for the same URL or command; null: this one is like no other. */
+  readonly alike: Alike | null;
+}
+
+/** URLs and commands of one request that are told apart for one target. */
+const MAX_SAME = 64;
+
+/** Calls of one URL or command. */
+class Alike {
+  calls = 0;
+  private open = 0;
+  private sinceMs = 0;
+  private unionMs = 0;
+  private maxMs = 0;
+
+  began(nowMs: number): void {
+    if (this.open === 0) this.sinceMs = nowMs;
+    this.open += 1;
+  }
+
+  ended(tookMs: number, nowMs: number): void {
+    this.open -= 1;
+    if (this.open === 0) this.unionMs += Math.max(0, nowMs - this.sinceMs);
+    this.maxMs = Math.max(this.maxMs, tookMs);
+  }
+
+  /** Milliseconds that one call in their place would save. */
+  get repeatedMs(): number {
+    return Math.max(0, this.unionMs - this.maxMs);
+  }
+}
+
+/** Calls of one request to one target, and its waits for connections to it. */
+class Use {
+  calls = 0;
+  wallMs = 0;
+  maxMs = 0;
+  errors = 0;
+  waits = 0;
+  /** Waits at the same time count each. */
+  waitMs = 0;
+  private readonly same = new Map<string, Alike>();
+
+  constructor(readonly target: Target) {}
+
+  findAlike(what: string): Alike | null {
+    let alike = this.same.get(what);
+    if (alike === undefined) {
+      if (this.same.size >= MAX_SAME) return null;
+      this.same.set(what, (alike = new Alike()));
+    }
+    alike.calls += 1;
+    return alike;
+  }
+
+  get record(): UpstreamUse {
+    const { target, calls, wallMs, maxMs, errors } = this;
+    return { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors };
+  }
+
+  /** The most frequent URL or command. */
+  get mostAlike(): Alike {
+    return [...this.same.values()].reduce((most, one) => (one.calls > most.calls ? one : most), new Alike());
+  }
+}
+
+/** The calls of one request, its waits for connections, and the time that it spent with either; milliseconds. */
+export class RequestCalls {
+  /** At least one call was under way, and the part of it in which the event loop was idle. */
+  upstreamMs = 0;
+  upstreamIdleMs = 0;
+  /** No call was under way, and the request waited for a connection. */
+  poolWaitMs = 0;
+  poolWaitIdleMs = 0;
+  readonly uses = new Map<Target, Use>();
+  private readonly open = new Set<OpenCall>();
+  private calls = 0;
+  private waits = 0;
+  private timed = 0;
+  private sinceMs = 0;
+  private sinceIdleMs = 0;
+
+  constructor(
+    private readonly clock: LoopClock,
+    private readonly maxTimed: number,
+  ) {}
+
+  /** Null: the call is counted and not timed. `what` null: it is like no other. */
+  begin(call: Counted, target: Target, what: string | null): OpenCall | null {
+    const { startedMs, isWait } = call;
+    const use = entryOf(this.uses, target, () => new Use(target));
+    if (isWait) use.waits += 1;
+    else use.calls += 1;
+    const alike = what === null ? null : use.findAlike(what);
+    if (!isWait && ++this.timed > this.maxTimed) return null;
+    if (this.calls === 0 && (!isWait || this.waits === 0)) this.turn(startedMs);
+    if (isWait) this.waits += 1;
+    else this.calls += 1;
+    alike?.began(startedMs);
+    const open = { of: this, call, use, alike };
+    this.open.add(open);
+    return open;
+  }
+
+  /** Ends a call, which may have ended with its request already. */
+  end(open: OpenCall, nowMs: number, failed: boolean): void {
+    if (!this.open.delete(open)) return;
+    const { call, use, alike } = open;
+    const ms = Math.max(0, nowMs - call.startedMs);
+    if (this.calls === (call.isWait ? 0 : 1)) this.turn(nowMs);
+    if (call.isWait) {
+      this.waits -= 1;
+      use.waitMs += ms;
+      return;
+    }
+    this.calls -= 1;
+    if (failed) use.errors += 1;
+    use.wallMs += ms;
+    use.maxMs = Math.max(use.maxMs, ms);
+    alike?.ended(ms, nowMs);
+  }
+
+  /** The request ends. */
+  close(nowMs: number): void {
+    for (const open of this.open) this.end(open, nowMs, open.call.hasFailed?.() === true);
+  }
+
+  /** Adds the time since the last change to what it was spent with. */
+  turn(nowMs: number): void {
+    const idleMs = this.clock.idleMs();
+    const ms = Math.max(0, nowMs - this.sinceMs);
+    const ofIdleMs = Math.min(ms, Math.max(0, idleMs - this.sinceIdleMs));
+    if (this.calls > 0) {
+      this.upstreamMs += ms;
+      this.upstreamIdleMs += ofIdleMs;
+    } else if (this.waits > 0) {
+      this.poolWaitMs += ms;
+      this.poolWaitIdleMs += ofIdleMs;
+    }
+    this.sinceMs = nowMs;
+    this.sinceIdleMs = idleMs;
+  }
+}
+
+const NO_USES: readonly UpstreamUse[] = [];
+
+/** Splits the time of one request. Milliseconds. */
+export class RequestTimer implements TimeSplit {
+  calls: RequestCalls | null = null;
+  upstream = NO_USES;
+  upstreamMs = 0;
+  poolWaitMs = 0;
+  idleMs = 0;
+  busyMs = 0;
+  upstreamBusyMs = 0;
+  private unplacedCalls = 0;
+
+  constructor(
+    private readonly idleMsAtStart: number,
+    private readonly unplacedAtStart: number,
+  ) {}
+
+  /** Computes the parts as of now; the first four sum to `durationMs`. */
+  measure(durationMs: number, loopIdleMs: number, unplaced: number): void {
+    const { calls } = this;
+    this.upstreamMs = Math.min(durationMs, calls?.upstreamMs ?? 0);
+    this.poolWaitMs = Math.min(durationMs - this.upstreamMs, calls?.poolWaitMs ?? 0);
+    const restMs = durationMs - this.upstreamMs - this.poolWaitMs;
+    const [upstreamIdleMs, poolWaitIdleMs] = [calls?.upstreamIdleMs ?? 0, calls?.poolWaitIdleMs ?? 0];
+    const restIdleMs = loopIdleMs - this.idleMsAtStart - upstreamIdleMs - poolWaitIdleMs;
+    this.idleMs = Math.min(restMs, Math.max(0, restIdleMs));
+    this.busyMs = restMs - this.idleMs;
+    this.upstreamBusyMs = Math.max(0, this.upstreamMs - upstreamIdleMs);
+    this.unplacedCalls = unplaced - this.unplacedAtStart;
+  }
+
+  get time(): RequestTime {
+    const { upstreamMs, poolWaitMs, idleMs, busyMs, upstreamBusyMs, unplacedCalls } = this;
+    return { upstreamMs, poolWaitMs, idleMs, busyMs, upstreamBusyMs, unplacedCalls };
+  }
+}
+
+/** Sums over the requests of one route, milliseconds. */
+export class RouteTimes {
+  /** All requests, aborted ones included. */
+  ended = 0;
+  durationMs = 0;
+  /** Requests that completed; the sums below are theirs. */
+  count = 0;
+  upstreamMs = 0;
+  poolWaitMs = 0;
+  busyMs = 0;
+  /** The part of `busyMs` in which a call was under way. */
+  upstreamBusyMs = 0;
+
+  add({ upstreamMs, poolWaitMs, busyMs, upstreamBusyMs }: RequestTimer): void {
+    this.count += 1;
+    this.upstreamMs += upstreamMs;
+    this.poolWaitMs += poolWaitMs;
+    this.busyMs += busyMs + upstreamBusyMs;
+    this.upstreamBusyMs += upstreamBusyMs;
+  }
+}
