@@ -13,7 +13,7 @@ import { type SliceTally, Switchback } from './switchback/switchback.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
 import { MAX_PAIRS, PairBudget, RouteTally, type Outcome } from './totals/route-tally.js';
 import { GateStops } from './stop/gate-stops.js';
-import { hashOf } from './unit-hash.js';
+import { hashText } from './unit-hash.js';
 
 /** Differs from the seeds of gates, so that buckets are independent of variants. */
 const BUCKET_SEED = 0x6275636b;
@@ -59,7 +59,7 @@ export class ExperimentEngine implements DecidesGates {
     for (const reason of this.stops?.check(this.tallies) ?? []) this.warn(reason);
   }
 
-  /** Asks the gate client again, and begins the comparison anew; false: the gate is not stopped. */
+  /** Returns the decision to the gate client, and begins the comparison anew; false: the gate is not stopped. */
   resume(gate: string): boolean {
     if (this.stops?.resume(gate) !== true) return false;
     for (const tally of this.tallies) tally.forget(gate);
@@ -98,7 +98,7 @@ export class ExperimentEngine implements DecidesGates {
   prepare(state: RequestState, gate: string): Promise<void> | null {
     const isDecided = state.variants !== null && Object.hasOwn(state.variants, gate);
     if (isDecided || !this.isDrawn(gate)) return null;
-    return this.decisions.prepare(gate, this.unitOf(state));
+    return this.decisions.prepare(gate, this.findUnit(state));
   }
 
   ended(state: RequestState): void {
@@ -112,7 +112,7 @@ export class ExperimentEngine implements DecidesGates {
     const { aborted, blockedMs, status, startedMs, endedMs } = state;
     const succeeded = !aborted && status < 400;
     const outcome = { aborted, succeeded, failed: status >= 500, durationMs: endedMs - startedMs, blockedMs };
-    if (state.variants !== null && state.unit !== null) this.addVariants(state, outcome, this.tallyOf(route));
+    if (state.variants !== null && state.unit !== null) this.addVariants(state, outcome, this.findTally(route));
   };
 
   totals(): ExperimentTotals {
@@ -122,7 +122,7 @@ export class ExperimentEngine implements DecidesGates {
       sources: [this.source],
       gates: [...gates].sort().map((gate) => ({
         gate,
-        treatmentShare: this.decisions.shareOf(gate),
+        treatmentShare: this.decisions.readShare(gate),
         splitMoved: this.tallies.map(({ gates }) => gates.get(gate)?.split.moved ?? null).find(Boolean) ?? null,
         routes: this.tallies.flatMap(({ method, pattern, gates }) => {
           const tally = gates.get(gate);
@@ -139,42 +139,42 @@ export class ExperimentEngine implements DecidesGates {
     return this.switchback?.gate !== gate && this.stoppedBecause(gate) === null;
   }
 
-  private unitOf(state: RequestState): Unit {
+  private findUnit(state: RequestState): Unit {
     return (state.unit ??= this.readUnit(state) ?? { userId: state.id });
   }
 
   private decide(state: RequestState, gate: string): boolean {
-    const unit = this.unitOf(state);
+    const unit = this.findUnit(state);
     if (this.switchback?.gate === gate) {
       const { on, current } = this.switchback;
-      const notes = notesOf(state);
+      const notes = findNotes(state);
       notes.slice = current;
       notes.uncounted.push(gate);
       return on;
     }
     if (this.stoppedBecause(gate) !== null) {
-      notesOf(state).uncounted.push(gate);
+      findNotes(state).uncounted.push(gate);
       return false;
     }
     const { on, counted } = this.decisions.decide(gate, unit);
-    if (!counted) notesOf(state).uncounted.push(gate);
+    if (!counted) findNotes(state).uncounted.push(gate);
     return on;
   }
 
   private addVariants(state: RequestState, outcome: Outcome, tally: RouteTally): void {
     const notes = state.experimentNotes;
-    const unitHash = hashOf(state.unit!.userId, BUCKET_SEED);
+    const unitHash = hashText(state.unit!.userId, BUCKET_SEED);
     (notes?.slice as SliceTally | null | undefined)?.add(state.route!, outcome);
     for (const [gate, variant] of Object.entries(state.variants!)) {
       if (notes?.uncounted.includes(gate) === true) continue;
-      const share = this.decisions.shareOf(gate);
+      const share = this.decisions.readShare(gate);
       if (tally.add(gate, variant === 'on', unitHash, outcome, share, this.options.stop?.p95 ?? 0)) continue;
       const cause = `experiments compare at most ${MAX_PAIRS} pairs of gate and route`;
       this.report.report(cause, `${cause}. Gate \`${gate}\` is not compared on ${tally.method} ${tally.pattern}.`);
     }
   }
 
-  private tallyOf(route: Route): RouteTally {
+  private findTally(route: Route): RouteTally {
     const known = route.tally as RouteTally | null;
     if (known !== null) return known;
     const tally = new RouteTally(route.method, route.pattern, this.budget);
@@ -184,4 +184,4 @@ export class ExperimentEngine implements DecidesGates {
   }
 }
 
-const notesOf = (state: RequestState): ExperimentNotes => (state.experimentNotes ??= { uncounted: [], slice: null });
+const findNotes = (state: RequestState): ExperimentNotes => (state.experimentNotes ??= { uncounted: [], slice: null });

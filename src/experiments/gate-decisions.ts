@@ -43,7 +43,7 @@ export class GateDecisions {
     }
   }
 
-  shareOf(gate: string): number | null {
+  readShare(gate: string): number | null {
     try {
       return this.gates.share?.(gate) ?? null;
     } catch (error) {

@@ -1,5 +1,5 @@
 /** MurmurHash3 (x86, 32 bits; A. Appleby, public domain) over UTF-16 code units: spreads ids that differ in one digit. */
-export function hashOf(text: string, seed: number): number {
+export function hashText(text: string, seed: number): number {
   let hash = seed | 0;
   for (let i = 0; i < text.length; i++) {
     let k = Math.imul(text.charCodeAt(i), 0xcc9e2d51);

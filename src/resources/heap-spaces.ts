@@ -16,9 +16,9 @@ export function heapSpaces(
   nodeVersion = process.versions.node,
   memoryBytes = percentageBase(),
 ): HeapSpaces {
-  const oldMb = percentageMb(flags, memoryBytes) ?? megabytesOf('old', flags);
+  const oldMb = percentageMb(flags, memoryBytes) ?? readMegabytes('old', flags);
   if (oldMb !== null) return { oldBytes: oldMb * MIB, youngBytes: Math.max(0, heapLimitBytes - oldMb * MIB) };
-  const youngBytes = mostYoungMb(nodeVersion, megabytesOf('semi', flags)) * MIB;
+  const youngBytes = mostYoungMb(nodeVersion, readMegabytes('semi', flags)) * MIB;
   const now = Math.min(youngBytes, (heapLimitBytes * youngBytes) / (OLD_OF_MOST_YOUNG_BYTES + youngBytes));
   return { oldBytes: heapLimitBytes - now, youngBytes };
 }
@@ -53,7 +53,7 @@ function percentageMb(flags: string, memoryBytes: number | null): number | null 
 /** The command line counts more than the environment, and of one flag the last. */
 const flagsOfNode = (): string => [process.env['NODE_OPTIONS'] ?? '', ...process.execArgv].join(' ');
 
-function megabytesOf(space: 'old' | 'semi', flags: string): number | null {
+function readMegabytes(space: 'old' | 'semi', flags: string): number | null {
   const flag = new RegExp(`--max[-_]${space}[-_]space[-_]size[= ](\\d+)`, 'g');
   const given = [...flags.matchAll(flag)].at(-1)?.[1];
   // 0 leaves it to V8.

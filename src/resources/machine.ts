@@ -1,5 +1,5 @@
 import { availableParallelism, freemem, totalmem } from 'node:os';
-import { exactCount, textOf } from './cgroup/kernel-file.js';
+import { exactCount, readText } from './cgroup/kernel-file.js';
 
 /** CPUs and memory of the machine, the limits when no cgroup has lower ones. Unknown is null. */
 export interface Machine {
@@ -13,16 +13,16 @@ const isElsewhere = (root: string): boolean => process.platform !== 'linux' && r
 /** The affinity covers cpusets of both versions of cgroups; `os.availableParallelism()` mixes the quota in, rounded. */
 export function readMachine(root: string): Machine {
   if (isElsewhere(root)) return { cpus: availableParallelism(), memoryBytes: totalmem() };
-  const status = /^Cpus_allowed_list:\s*(\S+)$/m.exec(textOf(`${root}/proc/self/status`));
+  const status = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readText(`${root}/proc/self/status`));
   return {
     cpus: countCpus(status?.[1] ?? ''),
-    memoryBytes: parseMeminfo(textOf(`${root}/proc/meminfo`), 'MemTotal') || null,
+    memoryBytes: parseMeminfo(readText(`${root}/proc/meminfo`), 'MemTotal') || null,
   };
 }
 
 /** Bytes that the machine can still give away without swapping. */
 export const availableOn = (root: string): number | null =>
-  isElsewhere(root) ? freemem() : parseMeminfo(textOf(`${root}/proc/meminfo`), 'MemAvailable');
+  isElsewhere(root) ? freemem() : parseMeminfo(readText(`${root}/proc/meminfo`), 'MemAvailable');
 
 /** Bytes of one line of `/proc/meminfo`, which counts in kB; null when it is not there. */
 export function parseMeminfo(text: string, key: 'MemTotal' | 'MemAvailable'): number | null {

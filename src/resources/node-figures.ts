@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { MIB } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
-import { memoryBoundOf } from './resource-sample.js';
+import { findMemoryBound } from './resource-sample.js';
 
 export interface NodeFigures {
   availableParallelism: number;
-  /** Bytes; 0 or undefined is "none", and 2^64 is what libuv says for a v1 cgroup without a limit of its own. */
+  /** Bytes; 0 or undefined is "none", and 2^64 is libuv's figure of a v1 cgroup without a limit of its own. */
   constrainedMemory: number | undefined;
 }
 
@@ -14,7 +14,7 @@ export const nodeFigures = (): NodeFigures => ({
   constrainedMemory: process.constrainedMemory(),
 });
 
-/** One sentence when Node's own figures disagree with the container's limits: libuv does not look at all of them. */
+/** One sentence when Node's own figures disagree with the container's limits: libuv does not read all of them. */
 export function disagreement(limits: ResourceSample['limits'], node: NodeFigures): string | null {
   const wrong: string[] = [];
   const { cpuCores, memoryBytes } = limits;
@@ -22,7 +22,7 @@ export function disagreement(limits: ResourceSample['limits'], node: NodeFigures
     wrong.push(`os.availableParallelism() says ${node.availableParallelism} at a CPU limit of ${cpuCores} cores`);
   }
   // On v2 libuv takes the lower of `memory.max` and `memory.high`.
-  const right = [memoryBytes, memoryBoundOf(limits)];
+  const right = [memoryBytes, findMemoryBound(limits)];
   if (memoryBytes !== null && !right.includes(node.constrainedMemory ?? 0)) {
     wrong.push(`process.constrainedMemory() says ${node.constrainedMemory} at a limit of ${memoryBytes / MIB} MB`);
   }

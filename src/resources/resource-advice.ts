@@ -2,7 +2,7 @@ import { MIB } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import { percentageBase } from './heap-spaces.js';
 import type { Machine } from './machine.js';
-import { isHighFirst, memoryBoundOf } from './resource-sample.js';
+import { isHighFirst, findMemoryBound } from './resource-sample.js';
 
 /** Recommended sizes for the container's limits, with reasons. */
 export interface ResourceAdvice {
@@ -83,7 +83,7 @@ export function advise(
   const threadPoolSize = known
     ? Math.max(2, Math.min(DEFAULT_THREADS, Math.ceil(cores * THREADS_PER_CORE)))
     : DEFAULT_THREADS;
-  const boundBytes = memoryBoundOf(limits);
+  const boundBytes = findMemoryBound(limits);
   const memoryBytes = boundBytes === null ? null : Math.min(boundBytes, machine.memoryBytes ?? Infinity);
   const isHigh = memoryBytes === boundBytes && isHighFirst(limits);
   const flags = memoryBytes === null ? null : heapFlags(memoryBytes, youngBytes, workers, baseBytes);

@@ -4,7 +4,7 @@ import type { Reporter } from '../core/reporter.js';
 import type { CpuQuota } from './cgroup/cpu.js';
 import { type HeapSpaces, heapSpaces, percentageBase } from './heap-spaces.js';
 import { flagsText, HEAP_SHARE, heapFlags } from './resource-advice.js';
-import { isHighFirst, memoryBoundOf } from './resource-sample.js';
+import { isHighFirst, findMemoryBound } from './resource-sample.js';
 
 /** Share of throttled periods that deserves a louder word than {@link THROTTLED}. */
 export const BADLY_THROTTLED = 0.25;
@@ -20,7 +20,7 @@ const LOW_MEMORY_SAMPLES = 2;
 
 /** The memory left and its limit as text; null when it is not low. `leftBytes`: bytes until the kernel kills. */
 export function lowMemory(limits: ResourceSample['limits'], leftBytes: number | null): string | null {
-  const memoryBytes = memoryBoundOf(limits);
+  const memoryBytes = findMemoryBound(limits);
   if (memoryBytes === null || leftBytes === null) return null;
   const isLow = leftBytes < Math.min(memoryBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
   return isLow ? `${mb(leftBytes)} of ${mb(memoryBytes)} MB` : null;
@@ -45,7 +45,7 @@ export class ResourceDiagnostics {
     baseBytes = percentageBase(),
   ): void {
     this.oomKills = memory.oomKills;
-    const memoryBytes = memoryBoundOf(limits);
+    const memoryBytes = findMemoryBound(limits);
     if (memoryBytes === null || heap.oldBytes <= memoryBytes * HEAP_SHARE) return;
     const flags = flagsText(heapFlags(memoryBytes, heap.youngBytes, 1, baseBytes));
     const quoted = flags.includes(' ') ? `"${flags}"` : flags;

@@ -5,11 +5,11 @@ import { residentBytes } from '../core/resident-set.js';
 import { type CpuLimit, type CpuUsage, NOT_LIMITED, readCpuLimit, readCpuUsage } from './cgroup/cpu.js';
 import { type CgroupLayout, discoverCgroups } from './cgroup/find.js';
 import type { KernelTexts } from '../ports/kernel-files.js';
-import { parsePressure, parseRunQueueMs, takingTexts, textOf } from './cgroup/kernel-file.js';
+import { parsePressure, parseRunQueueMs, takingTexts, readText } from './cgroup/kernel-file.js';
 import { type MemoryReading, readMemory } from './cgroup/memory.js';
 import { availableOn, type Machine, readMachine } from './machine.js';
 
-/** Mounts are looked at again after this time, at about 0.3 ms. */
+/** Mounts are read again after this time, in about 0.3 ms. */
 const REDISCOVER_EVERY_MS = 30_000;
 
 /** Everything that is counted for this process at one moment, before windows and overrides. Unknown is null. */
@@ -52,7 +52,7 @@ export class ResourceReader {
     const layout = this.placedLayout(texts);
     if (layout !== null) {
       const reading = takingTexts(texts, this.paths, () => this.readAt(layout, given));
-      // Asked afterwards: the process may have been moved, and its cgroup removed, at any time before.
+      // Read afterwards: the process may have been moved, and its cgroup removed, at any time before.
       if (this.membership(texts) === this.found!.membership) return reading;
     }
     this.paths.clear();
@@ -61,7 +61,7 @@ export class ResourceReader {
     return takingTexts(null, this.paths, () => this.readAt(this.found!.layout, null));
   }
 
-  /** Null where the mounts must be looked at again. */
+  /** Null where the mounts must be read again. */
   private placedLayout(texts: KernelTexts['texts'] | null): CgroupLayout | null {
     const { found } = this;
     if (found === null) return null;
@@ -71,11 +71,11 @@ export class ResourceReader {
   }
 
   private membership(texts: KernelTexts['texts'] | null): string {
-    return takingTexts(texts, this.paths, () => textOf(`${this.root}/proc/self/cgroup`));
+    return takingTexts(texts, this.paths, () => readText(`${this.root}/proc/self/cgroup`));
   }
 
   private mounts(texts: KernelTexts['texts'] | null): string {
-    return takingTexts(texts, this.paths, () => textOf(`${this.root}/proc/self/mountinfo`));
+    return takingTexts(texts, this.paths, () => readText(`${this.root}/proc/self/mountinfo`));
   }
 
   private readAt(layout: CgroupLayout, given: KernelTexts | null): ResourceReading {
@@ -85,13 +85,13 @@ export class ResourceReader {
     const { cpu, cpuacct, memory, unified } = layout;
     const nowMs = given?.atMs ?? this.now();
     const cgroupUsage = cpuacct === null ? null : readCpuUsage(root, cpuacct);
-    const own = usageOf(given?.cpu ?? process.cpuUsage());
+    const own = toUsage(given?.cpu ?? process.cpuUsage());
     const rssBytes = given?.rssBytes ?? residentBytes();
     const memoryReading = memory === null ? null : readMemory(root, memory, rssBytes);
     const boundBytes = Math.min(memoryReading?.limitBytes ?? Infinity, memoryReading?.highBytes ?? Infinity);
     const isLimited = boundBytes < (machine.memoryBytes ?? Infinity);
     const pressure = (of: 'cpu' | 'memory'): string =>
-      unified === null ? '' : textOf(`${root}${unified.directories[0]}/${of}.pressure`);
+      unified === null ? '' : readText(`${root}${unified.directories[0]}/${of}.pressure`);
     const heap = getHeapStatistics();
     return {
       nowMs,
@@ -106,7 +106,7 @@ export class ResourceReader {
       cpuStallSeconds: parsePressure(pressure('cpu'), 'some'),
       memoryStallSeconds: parsePressure(pressure('memory'), 'full'),
       // The thread group's leader, which is Node's main thread.
-      runQueueMs: parseRunQueueMs(textOf(`${root}/proc/self/schedstat`)),
+      runQueueMs: parseRunQueueMs(readText(`${root}/proc/self/schedstat`)),
       process: {
         cpuSeconds: own.usageSeconds,
         rssBytes,
@@ -117,6 +117,6 @@ export class ResourceReader {
   }
 }
 
-function usageOf({ user, system }: NodeJS.CpuUsage): CpuUsage {
+function toUsage({ user, system }: NodeJS.CpuUsage): CpuUsage {
   return { usageSeconds: (user + system) / 1e6, userSeconds: user / 1e6, systemSeconds: system / 1e6 };
 }

@@ -5,7 +5,7 @@ import { windowBetween } from './resource-window.js';
 import type { ResolvedResourcesOptions } from './resources.options.js';
 
 /** The effective limits of a reading, overrides applied. */
-export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesOptions): ResourceSample['limits'] {
+export function findLimits(reading: ResourceReading, overrides: ResolvedResourcesOptions): ResourceSample['limits'] {
   const { cpuLimit, memory, layout } = reading;
   const { cpuLimitCores, memoryLimitBytes } = overrides;
   const [lowest] = cpuLimit.quotas;
@@ -32,13 +32,13 @@ export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesO
 type MemoryLimits = Pick<ResourceSample['limits'], 'memoryBytes' | 'memoryHighBytes'>;
 
 /** Bytes that may be used: the kernel kills above `memory.max`, and throttles above `memory.high`. Null: no limit. */
-export function memoryBoundOf({ memoryBytes, memoryHighBytes }: MemoryLimits): number | null {
+export function findMemoryBound({ memoryBytes, memoryHighBytes }: MemoryLimits): number | null {
   const bytes = Math.min(memoryBytes ?? Infinity, memoryHighBytes ?? Infinity);
   return bytes === Infinity ? null : bytes;
 }
 
 /** Whether it is `memory.high` that comes first. */
-export const isHighFirst = (limits: MemoryLimits): boolean => memoryBoundOf(limits) !== limits.memoryBytes;
+export const isHighFirst = (limits: MemoryLimits): boolean => findMemoryBound(limits) !== limits.memoryBytes;
 
 /** A reading in its public shape, its rates since `previous`. */
 export function sampleSince(
@@ -46,21 +46,21 @@ export function sampleSince(
   reading: ResourceReading,
   options: ResolvedResourcesOptions,
 ): ResourceSample {
-  const limits = limitsOf(reading, options);
+  const limits = findLimits(reading, options);
   const window = windowBetween(previous, reading, limits.cpuCores, options.cpuRequestCores);
   return {
     at: Date.now(),
     limits,
     // Counters are those of the lowest limit, whichever is hit: a counter of now this cgroup, now that, would be none.
     cpu: { ...reading.cpuUsage, ...(reading.cpuLimit.quotas[0]?.throttling ?? UNKNOWN_THROTTLING), window: window.cpu },
-    memory: memoryOf(reading, options.memoryLimitBytes),
+    memory: readFigures(reading, options.memoryLimitBytes),
     pressure: window.pressure,
     process: reading.process,
   };
 }
 
 /** Memory figures of the cgroup; those of the process when no cgroup has any. */
-function memoryOf(reading: ResourceReading, overrideBytes: number | null): ResourceSample['memory'] {
+function readFigures(reading: ResourceReading, overrideBytes: number | null): ResourceSample['memory'] {
   const { memory } = reading;
   const { rssBytes } = reading.process;
   const figures = memory?.figures ?? {
@@ -86,11 +86,11 @@ function leastLeft(
   usedBytes: number,
   headroomBytes: number | null | undefined,
 ): number | null {
-  const leftOf = (limitBytes: number | null): number => (limitBytes === null ? Infinity : limitBytes - usedBytes);
+  const subtractUse = (limitBytes: number | null): number => (limitBytes === null ? Infinity : limitBytes - usedBytes);
   const least = Math.min(
-    leftOf(overrideBytes),
+    subtractUse(overrideBytes),
     headroomBytes ?? Infinity,
-    machineAvailableBytes ?? leftOf(machine.memoryBytes),
+    machineAvailableBytes ?? subtractUse(machine.memoryBytes),
   );
   return least === Infinity ? null : Math.max(0, least);
 }

@@ -3,7 +3,7 @@ import type { ResourceSample } from '../core/record.js';
 import { heapSpaces } from './heap-spaces.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
-import { limitsOf, sampleSince } from './resource-sample.js';
+import { findLimits, sampleSince } from './resource-sample.js';
 import { type ResolvedResourcesOptions, type ResourcesOptions, samplerRows } from './resources.options.js';
 
 /** Reads the container's limits and usage: CPU, throttling and memory. Injection token and type. */
@@ -43,7 +43,7 @@ export class ReadingResourceSampler extends ResourceSampler {
   recommend(): ResourceAdvice {
     const reading = this.reader.read();
     const { youngBytes } = heapSpaces(reading.process.heapLimitBytes);
-    return advise(limitsOf(reading, this.options), reading.machine, youngBytes);
+    return advise(findLimits(reading, this.options), reading.machine, youngBytes);
   }
 
   close(): void {}

@@ -74,7 +74,7 @@ export function lossBetween(before: ResourceReading, after: ResourceReading): Sc
   if (msBetween(before, after) === null) return null;
   const throttling = throttlingBetween(before.cpuLimit, after.cpuLimit);
   const anySeconds = difference(before.cpuLimit.anySeconds, after.cpuLimit.anySeconds);
-  // Kernels that do not tell of hidden limits still tell of all that can be seen.
+  // Kernels without a count of hidden limits still count the visible ones.
   const throttledSeconds = anySeconds ?? (throttling.length === 0 ? null : visibleSeconds(throttling));
   return { throttledPeriods: worst(throttling).throttledPeriods, throttledMs: milliseconds(throttledSeconds) };
 }
@@ -95,7 +95,7 @@ function throttlingBetween(before: CpuLimit, after: CpuLimit): ThrottlingBetween
   });
 }
 
-/** That of the limit which was hit most: it holds the process back, whichever is the lowest. What is unknown may be worse. */
+/** Throttling of the limit that was hit most, which need not be the lowest. An unknown one may be worse. */
 const worst = (limits: readonly ThrottlingBetween[]): ThrottlingBetween =>
   limits.toSorted((a, b) => (b.ratio ?? Infinity) - (a.ratio ?? Infinity))[0] ?? UNKNOWN;
 

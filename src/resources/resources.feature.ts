@@ -8,7 +8,7 @@ import { optionalPort, provideFeature, providePort, type Feature, type FeatureDe
 import { disagreement, nodeFigures } from './node-figures.js';
 import { lowMemory, ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
-import { limitsOf, memoryLeft, sampleSince } from './resource-sample.js';
+import { findLimits, memoryLeft, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
 import { hitMost } from './resource-window.js';
 import { type ResolvedResourcesOptions, resourcesRows, resourcesOption } from './resources.options.js';
@@ -21,11 +21,11 @@ const WATCH_EVERY_MS = 1_000;
 export class ResourcesFeature implements Feature {
   readonly service: ResourceSampler;
   readonly history: SchedulingHistory;
-  /** For who sizes by the CPU; with the feature off too. */
+  /** For features that size themselves by the CPU; with this feature off too. */
   readonly allowance: CpuAllowance = {
     cores: () => {
       const reading = this.reader.read();
-      const limit = limitsOf(reading, this.settings).cpuCores;
+      const limit = findLimits(reading, this.settings).cpuCores;
       return { limit, request: this.settings.cpuRequestCores, machine: reading.machine.cpus };
     },
     throttledMs: () => {
@@ -90,11 +90,11 @@ export class ResourcesFeature implements Feature {
     return { resources: sampleSince(since, reading, this.settings) };
   }
 
-  /** Low memory, as of the last second: a probe asks before the first watch as well. */
+  /** Low memory, as of the last second: also before the first watch. */
   reasons(): readonly string[] {
     if (this.options === null) return [];
     const reading = this.lastReading();
-    const low = lowMemory(limitsOf(reading, this.settings), memoryLeft(reading, this.settings.memoryLimitBytes));
+    const low = lowMemory(findLimits(reading, this.settings), memoryLeft(reading, this.settings.memoryLimitBytes));
     return low === null ? [] : [`memory: ${low} left`];
   }
 
@@ -105,7 +105,7 @@ export class ResourcesFeature implements Feature {
 
   /** Reads in the watchdog's thread; here before it runs, and where it cannot. */
   private withReading(use: (reading: ResourceReading) => void): void {
-    // The thread may be held up: what it reads then would be of the same moment.
+    // The thread may be delayed: both of its readings would be of one moment.
     if (this.pending.has(use)) return;
     const { timers } = this;
     const read = (given: KernelTexts | null): void => use((this.latest = this.reader.read(given)));

@@ -10,11 +10,11 @@ export interface ResourcesOptions {
    * @default 10_000
    */
   intervalMs?: number;
-  /** Cores. For containers whose limit cannot be seen from inside (Fargate, ECS tasks). Replaces what the cgroup says. */
+  /** Cores. For containers whose limit cannot be seen from inside (Fargate, ECS tasks). Replaces the figure of the cgroup. */
   cpuLimitCores?: number;
-  /** Cores. The CPU request, for example of the Downward API (`requests.cpu`): no cgroup tells it reliably. Gives `requestUtilization`. */
+  /** Cores. The CPU request, for example of the Downward API (`requests.cpu`): no cgroup has it reliably. Gives `requestUtilization`. */
   cpuRequestCores?: number;
-  /** Bytes. For containers whose limit cannot be seen from inside. Replaces what the cgroup says. */
+  /** Bytes. For containers whose limit cannot be seen from inside. Replaces the figure of the cgroup. */
   memoryLimitBytes?: number;
 }
 

@@ -1,13 +1,13 @@
 import { innermostCall } from '../core/innermost-call.js';
 import type { BlockRecord } from '../core/record.js';
-import { counted, nameOf, sizeOf } from './names.js';
+import { counted, nameRoute, describeSize } from './names.js';
 import { timesMore, type Repeated } from './repeats.js';
 
 /** The line of a block, and the curl line below it. */
 export function blockLines(block: BlockRecord): string[] {
   const { curl, delayed, note } = block;
   const waited = delayed.length === 0 ? '' : `; ${counted(delayed.length, 'request')} waited`;
-  const text = `${whatHappened(block)}${block.cause === 'not-scheduled' ? '' : placeOf(block)}${sizeOf(note)}${waited}`;
+  const text = `${whatHappened(block)}${block.cause === 'not-scheduled' ? '' : describePlace(block)}${describeSize(note)}${waited}`;
   return curl === null ? [text] : [text, curl];
 }
 
@@ -16,7 +16,7 @@ export function kindOfBlock({ request, suspect, cause, location, stack }: BlockR
   // A process that gets no CPU stands still at any line.
   if (cause === 'not-scheduled') return cause;
   const { method, route } = request ?? suspect ?? {};
-  const place = lineOnly(location) ?? dependencyOf(innermostCall(stack) ?? '');
+  const place = lineOnly(location) ?? findDependency(innermostCall(stack) ?? '');
   return `${cause} ${request === null ? 'suspected' : 'proven'} ${method} ${route} ${place}`;
 }
 
@@ -26,7 +26,7 @@ export function repeatedText({ first, count, totalMs }: Repeated<BlockRecord>): 
   if (first === null) return `The event loop was blocked ${times} in other places`;
   if (first.cause === 'not-scheduled') return `The process was not scheduled ${times}`;
   if (first.cause === 'pile-up') return `The event loop was delayed ${times} by many short tasks in a row`;
-  return `${subject(first)} blocked the event loop ${times}${CAUSES[first.cause] ?? ''}${placeOf(first)}`;
+  return `${subject(first)} blocked the event loop ${times}${CAUSES[first.cause] ?? ''}${describePlace(first)}`;
 }
 
 /** Its fields for JSON loggers. */
@@ -58,17 +58,17 @@ function whatHappened(block: BlockRecord): string {
 }
 
 function subject({ request, suspect }: BlockRecord): string {
-  if (request !== null) return nameOf(request);
-  return suspect === null ? 'Code of no known request' : `Probably ${nameOf(suspect)}`;
+  if (request !== null) return nameRoute(request);
+  return suspect === null ? 'Code of no known request' : `Probably ${nameRoute(suspect)}`;
 }
 
 function during({ request, suspect }: BlockRecord): string {
-  if (request !== null) return ` during ${nameOf(request)}`;
-  return suspect === null ? '' : `, probably during ${nameOf(suspect)},`;
+  if (request !== null) return ` during ${nameRoute(request)}`;
+  return suspect === null ? '' : `, probably during ${nameRoute(suspect)},`;
 }
 
 /** The line of the application's code, else the innermost call of a dependency or of Node. */
-function placeOf({ location, stack }: BlockRecord): string {
+function describePlace({ location, stack }: BlockRecord): string {
   if (location === null) {
     const call = innermostCall(stack);
     return call === null ? '' : ` in ${call}`;
@@ -79,7 +79,7 @@ function placeOf({ location, stack }: BlockRecord): string {
 }
 
 /** The package of a call; else the function. */
-const dependencyOf = (call: string): string =>
+const findDependency = (call: string): string =>
   /.*node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(call)?.[1] ?? call.replace(/:\d+:\d+\)$/, '');
 
 /** Samples of one loop land on different columns. */

@@ -11,7 +11,7 @@ import { Repeats } from './repeats.js';
 import { kindOfSlow, slowAgainFields, slowAgainText, slowFields, slowText } from './slow-lines.js';
 import { Summaries, summaryText } from './summary.js';
 
-/** A curl line may hold a body. */
+/** A curl line may contain a body. */
 const MAX_LINE = 100_000;
 
 export interface LoggerSinkOptions {
@@ -53,7 +53,7 @@ class LoggerSink implements PerfSink {
   private readonly logger = new Logger('Perf');
   private readonly blocks = new Repeats(kindOfBlock);
   private readonly slow = new Repeats(kindOfSlow);
-  /** Detected once for each logger, because that looks for a package. */
+  /** Detected once for each logger: the detection resolves a package. */
   private detected: { readonly logger: unknown; readonly format: LogFormat } | null = null;
   private readonly running = new RunningApplications<{
     readonly summaries: Summaries;
@@ -108,7 +108,7 @@ class LoggerSink implements PerfSink {
     if (slow.length > 0) this.write('warn', [slowAgainText(slow)], slowAgainFields(slow));
   }
 
-  /** Never throws: an error of the application's logger in a timer would end the process. Texts hold what clients have chosen. */
+  /** Never throws: an error of the application's logger in a timer would end the process. Texts contain input of clients. */
   private write(level: 'log' | 'warn', lines: readonly string[], fields: object): void {
     const text = lines.map((line) => printable(line, MAX_LINE)).join('\n  ');
     try {

@@ -14,14 +14,14 @@ export class Repeats<T extends { readonly durationMs: number }> {
   private readonly seen = new Map<string, Repeated<T>>();
 
   constructor(
-    private readonly kindOf: (item: T) => string,
+    private readonly readKind: (item: T) => string,
     /** Kinds beyond this number are counted together. */
     private readonly maxKinds = 20,
   ) {}
 
   /** Whether this one is the first of its kind since {@link take}, and to be logged. */
   isNew(item: T): boolean {
-    const kind = this.kindOf(item);
+    const kind = this.readKind(item);
     if (this.seen.size < this.maxKinds && !this.seen.has(kind)) {
       this.seen.set(kind, { first: item, count: 0, totalMs: 0, maxMs: 0 });
       return true;

@@ -1,5 +1,5 @@
 import type { RequestRecord } from '../core/record.js';
-import { counted, nameOf, sizeOf } from './names.js';
+import { counted, nameRoute, describeSize } from './names.js';
 import type { Repeated } from './repeats.js';
 
 /** The line of a slow request. */
@@ -10,7 +10,7 @@ export function slowText(record: RequestRecord, withUnit: boolean): string {
   const pool =
     time === null || time.poolWaitMs < 1 ? '' : `, ${time.poolWaitMs.toFixed(0)} ms waiting for a connection of a pool`;
   const user = withUnit && unit !== null ? `, user ${unit.userId}` : '';
-  return `${nameOf(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${pool}${idleText(record)}${sizeOf(note)}${user}, id ${id}`;
+  return `${nameRoute(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${pool}${idleText(record)}${describeSize(note)}${user}, id ${id}`;
 }
 
 /** For a request that was idle for most of its time without a known upstream call. */
@@ -30,7 +30,7 @@ export const kindOfSlow = ({ method, route }: RequestRecord): string => `${metho
 /** One line for all repeated slow requests. */
 export function slowAgainText(repeated: readonly Repeated<RequestRecord>[]): string {
   const routes = repeated.map(({ first, count, maxMs }) => {
-    const route = first === null ? 'other routes' : nameOf({ ...first, handler: null });
+    const route = first === null ? 'other routes' : nameRoute({ ...first, handler: null });
     return `${count} × ${route}, up to ${maxMs.toFixed(0)} ms`;
   });
   const all = repeated.reduce((sum, { count }) => sum + count, 0);

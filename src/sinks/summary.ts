@@ -2,7 +2,7 @@ import { percent } from '../core/figures.js';
 import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
 import { isTraffic } from '../core/work-methods.js';
-import { counted, nameOf } from './names.js';
+import { counted, nameRoute } from './names.js';
 import { RouteWaits } from './route-waits.js';
 import { quantileMs, RouteWindows } from './window.js';
 
@@ -83,7 +83,7 @@ export function summaryText(summary: Summary): string {
   ];
   const shown = routes.map(
     ({ method, route, count, errors: failed, meanMs, p50Ms, p95Ms, waits }) =>
-      `${count} × ${nameOf({ method, route, handler: null })} ` +
+      `${count} × ${nameRoute({ method, route, handler: null })} ` +
       (count < MIN_COUNT ? `mean ${rounded(meanMs)} ms` : `p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms`) +
       (waits === null ? '' : `, ${percent(waits.share)} waiting for ${waits.target}`) +
       (failed === 0 ? '' : `, ${counted(failed, 'error')}`),

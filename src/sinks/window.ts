@@ -24,7 +24,7 @@ export class RouteWindows {
   private before = new Map<string, RouteDelta>();
 
   next(host: Pick<PerfSinkHost, 'histograms'>): RouteDelta[] {
-    const now = totalsOf(host);
+    const now = sumHistograms(host);
     const fresh = [...now].map(([key, total]) => since(this.before.get(key), total)).filter(({ count }) => count > 0);
     this.before = now;
     return fresh;
@@ -38,7 +38,7 @@ export function quantileMs({ count, atMost }: RouteDelta, q: number): number {
   return BOUNDS_MS[index === -1 ? BOUNDS_MS.length - 1 : index]! * MIDDLE;
 }
 
-function totalsOf(host: Pick<PerfSinkHost, 'histograms'>): Map<string, RouteDelta> {
+function sumHistograms(host: Pick<PerfSinkHost, 'histograms'>): Map<string, RouteDelta> {
   const totals = new Map<string, RouteDelta>();
   for (const histogram of host.histograms()) {
     const { route, status, count, sumMs } = histogram;

@@ -13,7 +13,7 @@ const known = new Map<string, Channel>();
 /** Applications of this process that have bound a store to a channel. */
 const bindings = new Map<string, number>();
 
-function channelOf(name: string): Channel {
+function findChannel(name: string): Channel {
   const found = known.get(name) ?? channel(name);
   known.set(name, found);
   return found;
@@ -35,19 +35,19 @@ export class Channels {
         this.report.report(cause, `${cause}. The call itself is not affected.`);
       }
     };
-    channelOf(name);
+    findChannel(name);
     subscribe(name, guarded);
     this.ends.push(() => void unsubscribe(name, guarded));
   }
 
   /** Runs what is done with a message of the channel in the store that `read` gives: the same function for every application. */
   bind<T>(name: string, store: AsyncLocalStorage<T>, read: (message: object) => T | undefined): void {
-    channelOf(name).bindStore(store, read as (message: unknown) => T);
+    findChannel(name).bindStore(store, read as (message: unknown) => T);
     bindings.set(name, (bindings.get(name) ?? 0) + 1);
     this.ends.push(() => {
       const left = bindings.get(name)! - 1;
       bindings.set(name, left);
-      if (left === 0) channelOf(name).unbindStore(store);
+      if (left === 0) findChannel(name).unbindStore(store);
     });
   }
 

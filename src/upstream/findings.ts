@@ -4,7 +4,7 @@ import { routeName, type Route } from '../request/routes.js';
 import type { RouteTimes } from './request-time.js';
 import type { Target } from './target.js';
 
-/** Fewer requests say too little. */
+/** Fewer requests are no evidence. */
 const MIN_REQUESTS = 5;
 /** An N+1 makes at least three calls of one URL, command or statement a request. */
 const MIN_ALIKE = 3;
@@ -19,13 +19,13 @@ const MIN_POOL_WAIT_SHARE = 0.2;
 type Times = ReadonlyMap<Route, RouteTimes>;
 
 /** Findings from an application's calls and waits, as text. */
-export const findingsOf = (targets: readonly Target[], times: Times): Finding[] => [
+export const listFindings = (targets: readonly Target[], times: Times): Finding[] => [
   ...repeatedCalls(targets, times),
   ...poolWaits(targets, times),
   ...callsOfFastRoutes(targets),
 ];
 
-/** N+1: routes that ask one upstream for the same again and again. */
+/** N+1: routes that repeat one call to an upstream in a request. */
 function* repeatedCalls(targets: readonly Target[], times: Times): Generator<Finding> {
   for (const { name, routes } of targets) {
     for (const [route, { calls, alike, waitMs, repeatedMs }] of routes) {

@@ -28,7 +28,7 @@ export interface OpenCall {
   readonly alike: Alike | null;
 }
 
-/** URLs and commands of one request that are told apart for one target. */
+/** URLs and commands of one request that are counted apart for one target. */
 const MAX_SAME = 64;
 
 /** Calls of one URL or command. */

@@ -16,7 +16,7 @@ import { Exporters } from './clients/exporters.js';
 import { subscribeNodeHttp } from './clients/node-http.js';
 import { subscribeRedis } from './clients/redis.js';
 import { subscribeUndici } from './clients/undici.js';
-import { findingsOf } from './findings.js';
+import { listFindings } from './findings.js';
 import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
 import { upstreamOption } from './upstream.options.js';
@@ -102,7 +102,7 @@ export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, Up
 
   snapshot(): Pick<PerfSnapshot, 'upstream' | 'findings'> {
     const { all } = this.targets;
-    return { upstream: upstreamSnapshot(all), findings: findingsOf(all, this.upstream.routes) };
+    return { upstream: upstreamSnapshot(all), findings: listFindings(all, this.upstream.routes) };
   }
 
   drain(): void {

@@ -20,7 +20,7 @@ export interface UpstreamOptions {
    */
   target?: (call: UpstreamCall) => string;
   /**
-   * Targets that are told apart; the others are `other`.
+   * Targets with a row of their own; calls to others are of `other`.
    * @default 64
    */
   maxTargets?: number;

@@ -40,7 +40,7 @@ export class Call implements Counted {
 }
 
 /** Every request's timer is of this room. */
-const timerOf = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
+const readTimer = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
 
 /** Every call that the application makes: for its target, and for the request in whose async context it is made. */
 export class Upstream {
@@ -59,7 +59,7 @@ export class Upstream {
   }
 
   ended(state: RequestState): void {
-    const timer = timerOf(state);
+    const timer = readTimer(state);
     if (timer === null) return;
     const { calls } = timer;
     const durationMs = state.endedMs - state.startedMs;
@@ -76,7 +76,7 @@ export class Upstream {
 
   /** Splits the time of a request that has not ended. */
   splitSoFar(state: RequestState): RequestTime | null {
-    const timer = timerOf(state);
+    const timer = readTimer(state);
     if (timer === null) return null;
     const nowMs = this.clock.nowMs();
     timer.calls?.turn(nowMs);
@@ -98,7 +98,7 @@ export class Upstream {
     return call;
   }
 
-  /** The code that runs asks a watched pool for a connection. */
+  /** The code that runs requests a connection of a watched pool. */
   beginWait(target: Target): Call | null {
     return this.place(target, null, true);
   }
@@ -117,13 +117,13 @@ export class Upstream {
     if (state !== undefined && state.owner !== this.lifecycle) return null;
     const call = new Call(this.clock, target, isWait, this.clock.nowMs());
     if (state === undefined || scope === undefined) return call;
-    call.timed = this.callsOf(state)?.begin(call, target, what) ?? null;
-    if (scope !== state) call.scoped = this.callsOf(scope)?.begin(call, target, what) ?? null;
+    call.timed = this.findCalls(state)?.begin(call, target, what) ?? null;
+    if (scope !== state) call.scoped = this.findCalls(scope)?.begin(call, target, what) ?? null;
     return call;
   }
 
-  private callsOf(state: RequestState): RequestCalls | null {
-    const timer = state.closed ? null : timerOf(state);
+  private findCalls(state: RequestState): RequestCalls | null {
+    const timer = state.closed ? null : readTimer(state);
     return timer && (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
   }
 }

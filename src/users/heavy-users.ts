@@ -20,7 +20,7 @@ interface Part {
   readonly byCount: SpaceSaving;
 }
 
-/** Neither a user's id nor a route holds a line break. */
+/** Neither a user's id nor a route contains a line break. */
 const SEPARATOR = '\n';
 
 /** The heaviest pairs of a user and a route in the last hour, by time and by count, in bounded memory. */

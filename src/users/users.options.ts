@@ -9,7 +9,7 @@ export interface UsersOptions {
   top?: number;
   /**
    * Replaces the user's id by a hash: `true` uses a salt of this process, a text is the salt, so that pods agree.
-   * @default false: the user's id as `unit` tells it
+   * @default false: the user's id as `unit` returns it
    */
   redact?: boolean | string;
 }

@@ -68,8 +68,8 @@ export const statistics = [
   {
     name: 'errors are compared as if the slices were not in pairs',
     file: `${folder}/paired.ts`,
-    find: 'liftOf(means, treatment - control, 1, 1)',
-    replace: 'liftOf(means, treatment - control, 0, 1)',
+    find: 'liftPairs(means, treatment - control, 1, 1)',
+    replace: 'liftPairs(means, treatment - control, 0, 1)',
     tests: pairedTests,
   },
   {

@@ -1,4 +1,4 @@
-import { counter, gauge, metricOf, upDownCounter, type Row } from './metric.js';
+import { counter, gauge, buildMetric, upDownCounter, type Row } from './metric.js';
 import {
   by,
   byBlock,
@@ -208,4 +208,4 @@ const ROWS: readonly Row[] = [
 ];
 
 /** Every metric but the histograms of durations. The order is that of the exposition. */
-export const METRICS = ROWS.map(metricOf);
+export const METRICS = ROWS.map(buildMetric);

@@ -20,17 +20,17 @@ export interface Duration {
   help: string;
   prometheus: string;
   /** The route or handler of a series, of which there may be any number. */
-  subjectOf(of: Measurement): string;
+  readSubject(of: Measurement): string;
   /** OpenTelemetry's names. */
-  attributesOf(of: Measurement, subject: string): Attributes;
+  buildAttributes(of: Measurement, subject: string): Attributes;
 }
 
 export const REQUEST: Duration = {
   name: 'http.server.request.duration',
   help: 'Duration of completed HTTP requests, to the end of the response.',
   prometheus: 'http_server_request_duration_seconds',
-  subjectOf: ({ route }) => route,
-  attributesOf: ({ method, status }, route) => ({
+  readSubject: ({ route }) => route,
+  buildAttributes: ({ method, status }, route) => ({
     'http.request.method': method,
     'http.route': route,
     'http.response.status_code': status!,
@@ -41,16 +41,16 @@ const FIRST_BYTE: Duration = {
   name: 'perf.http.time_to_first_byte',
   help: 'Time until the head of a response was sent, aborted requests that got one included.',
   prometheus: 'perf_http_time_to_first_byte_seconds',
-  subjectOf: ({ route }) => route,
-  attributesOf: ({ method }, route) => ({ 'http.request.method': method, 'http.route': route }),
+  readSubject: ({ route }) => route,
+  buildAttributes: ({ method }, route) => ({ 'http.request.method': method, 'http.route': route }),
 };
 
 const HANDLER: Duration = {
   name: 'perf.handler.duration',
   help: 'Duration of measured work that no HTTP request starts: jobs, messages, events, sockets, resolvers.',
   prometheus: 'perf_handler_duration_seconds',
-  subjectOf: ({ handler, route }) => handler ?? route,
-  attributesOf: ({ method, status }, handler) => ({ kind: method.toLowerCase(), handler, status: status! }),
+  readSubject: ({ handler, route }) => handler ?? route,
+  buildAttributes: ({ method, status }, handler) => ({ kind: method.toLowerCase(), handler, status: status! }),
 };
 
 export const DURATIONS: readonly Duration[] = [REQUEST, FIRST_BYTE, HANDLER];
@@ -74,9 +74,9 @@ export const MAX_SERIES = 1_000;
 const MAX_CODES = 8;
 
 export interface SeriesRules<L> {
-  labelsOf(attributes: Attributes): L;
+  toLabels(attributes: Attributes): L;
   /** The name of a status's class. */
-  classOf?(status: number): number | string;
+  nameClass?(status: number): number | string;
   /** Every status is counted by class. */
   byClass?: boolean;
   maxSeries?: number;
@@ -98,49 +98,49 @@ export class SeriesIndex<L> {
   of(measurement: Measurement): Series<L> {
     const { method, status } = measurement;
     const duration = status === null ? FIRST_BYTE : isHttp(method) ? REQUEST : HANDLER;
-    const subject = this.cap.admit(duration.subjectOf(measurement));
+    const subject = this.cap.admit(duration.readSubject(measurement));
     const wanted =
       typeof status === 'number'
-        ? { ...measurement, status: this.statusOf(duration, method, subject, status) }
+        ? { ...measurement, status: this.groupStatus(duration, method, subject, status) }
         : measurement;
-    return entryOf(this.chosen, keyOf(wanted, subject), () => this.choose(duration, wanted, subject, status));
+    return entryOf(this.chosen, buildKey(wanted, subject), () => this.choose(duration, wanted, subject, status));
   }
 
-  private statusOf(duration: Duration, method: string, subject: string, status: number): number | string {
+  private groupStatus(duration: Duration, method: string, subject: string, status: number): number | string {
     const { byClass = false } = this.rules;
     const key = `${method} ${subject}`;
     const codes = entryOf(this.codes, key, () => (byClass ? null : new Set()));
-    if (codes === null) return this.classOf(status);
+    if (codes === null) return this.nameClass(status);
     codes.add(status);
     if (codes.size <= MAX_CODES) return status;
     this.codes.set(key, null);
     for (const code of codes) {
-      const old = keyOf({ method, status: code }, subject);
+      const old = buildKey({ method, status: code }, subject);
       this.chosen.delete(old);
       this.made.get(duration)?.delete(old);
     }
-    return this.classOf(status);
+    return this.nameClass(status);
   }
 
-  private classOf(status: number): number | string {
-    return this.rules.classOf?.(status) ?? classStatus(status);
+  private nameClass(status: number): number | string {
+    return this.rules.nameClass?.(status) ?? classStatus(status);
   }
 
   private choose(duration: Duration, wanted: Measurement, subject: string, status: Measurement['status']): Series<L> {
     const size = this.made.get(duration)?.size ?? 0;
     if (size < (this.rules.maxSeries ?? MAX_SERIES)) return this.make(duration, wanted, subject);
-    const coarse = typeof status === 'number' ? { ...wanted, status: this.classOf(status) } : wanted;
+    const coarse = typeof status === 'number' ? { ...wanted, status: this.nameClass(status) } : wanted;
     return this.make(duration, coarse, OVERFLOW);
   }
 
   private make(duration: Duration, measurement: Measurement, subject: string): Series<L> {
     const made = entryOf(this.made, duration, () => new Map<string, Series<L>>());
-    return entryOf(made, keyOf(measurement, subject), () => ({
+    return entryOf(made, buildKey(measurement, subject), () => ({
       duration,
-      labels: this.rules.labelsOf(duration.attributesOf(measurement, subject)),
+      labels: this.rules.toLabels(duration.buildAttributes(measurement, subject)),
     }));
   }
 }
 
-const keyOf = ({ method, status }: Pick<Measurement, 'method' | 'status'>, subject: string): string =>
+const buildKey = ({ method, status }: Pick<Measurement, 'method' | 'status'>, subject: string): string =>
   `${method} ${status} ${subject}`;

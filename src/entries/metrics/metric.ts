@@ -47,7 +47,7 @@ function prometheusName(name: string, unit: string, kind: Metric['kind']): strin
 
 type Head = Pick<Metric, 'name' | 'unit' | 'kind' | 'prometheus'>;
 
-/** `own`: what Prometheus calls it, where that is not what the rule says. */
+/** `own`: its name in Prometheus, where that differs from the rule. */
 const named =
   (kind: Metric['kind']) =>
   (name: string, unit: string, own: Partial<Metric['prometheus']> = {}): Head => ({
@@ -61,4 +61,4 @@ export const gauge = named('gauge');
 export const upDownCounter = named('upDownCounter');
 
 export type Row = readonly [head: Head, help: string, reading: Reading];
-export const metricOf = ([head, help, reading]: Row): Metric => ({ ...head, help, ...reading });
+export const buildMetric = ([head, help, reading]: Row): Metric => ({ ...head, help, ...reading });

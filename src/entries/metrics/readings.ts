@@ -43,25 +43,25 @@ export const loopDelay = (stat: 'p50' | 'p99' | 'max'): Row => [
 ];
 
 /** A line for each count: its name is the last attribute, after those that all of them have. */
-const linesOf = (counts: Counts | null, ...shared: string[]): Line[] =>
+const listLines = (counts: Counts | null, ...shared: string[]): Line[] =>
   Object.entries(counts ?? {}).map(([name, value]): Line => [value, ...shared, name]);
 
 export const by = (attribute: string, of: (snapshot: PerfSnapshot) => Counts | null): Reading =>
-  lines([attribute], ({ snapshot }) => linesOf(of(snapshot)));
+  lines([attribute], ({ snapshot }) => listLines(of(snapshot)));
 
-/** Measured work stands among the routes of a snapshot, and is no request. */
+/** Measured work has rows among the routes of a snapshot, and is no request. */
 const httpRoutes = ({ routes }: PerfSnapshot): RouteSnapshot[] => routes.filter(({ method }) => isHttp(method));
 
 /** Requests without a route share one row, of whatever methods: a series must not change its name when another one comes. */
-const methodOf = ({ method, route }: RouteSnapshot): string => (route === '' ? '_OTHER' : method);
+const nameMethod = ({ method, route }: RouteSnapshot): string => (route === '' ? '_OTHER' : method);
 
 /** A figure of all routes by method: methods are few, routes may be many. */
 export const byMethod = (of: (route: RouteSnapshot) => number): Reading =>
-  lines(['http.request.method'], ({ snapshot }) => httpRoutes(snapshot).map((route) => [of(route), methodOf(route)]));
+  lines(['http.request.method'], ({ snapshot }) => httpRoutes(snapshot).map((route) => [of(route), nameMethod(route)]));
 
 export const requestsOver = lines(['http.request.method', 'http.route', 'le_ms'], ({ snapshot, cap }) =>
   httpRoutes(snapshot).flatMap((route) =>
-    route.over.map(({ ms, count }): Line => [count, methodOf(route), cap.admit(route.route), String(ms)]),
+    route.over.map(({ ms, count }): Line => [count, nameMethod(route), cap.admit(route.route), String(ms)]),
   ),
 );
 
@@ -111,7 +111,7 @@ export const byPool = (of: (pool: PoolSnapshot) => number | null): Reading =>
 export const poolConnections = lines([POOL, 'db.client.connection.state'], ({ snapshot, cap }) =>
   snapshot.upstream.flatMap(({ target, pool }): Line[] => {
     if (pool?.total == null || pool.idle === null) return [];
-    return linesOf({ idle: pool.idle, used: pool.total - pool.idle }, cap.admit(target));
+    return listLines({ idle: pool.idle, used: pool.total - pool.idle }, cap.admit(target));
   }),
 );
 
@@ -125,11 +125,11 @@ export const byUpstream = (of: (stats: UpstreamCalls) => number): Reading =>
 
 export const byCallOutcome = (of: (stats: UpstreamCalls) => Counts): Reading =>
   lines(['upstream', 'outcome'], ({ snapshot }) =>
-    Object.entries(snapshot.resilience ?? {}).flatMap(([upstream, stats]) => linesOf(of(stats), upstream)),
+    Object.entries(snapshot.resilience ?? {}).flatMap(([upstream, stats]) => listLines(of(stats), upstream)),
   );
 
 /** Methods are as many as the code has decorators; two instances of a class are one series. */
 export const byCacheOutcome = (of: (stats: CachedMethodStats) => Counts): Reading =>
   lines(['method', 'outcome'], ({ snapshot, cap }) =>
-    (snapshot.cache ?? []).flatMap((stats) => linesOf(of(stats), cap.admit(stats.method))),
+    (snapshot.cache ?? []).flatMap((stats) => listLines(of(stats), cap.admit(stats.method))),
   );

@@ -60,7 +60,7 @@ export function openFeatureGates(client: OpenFeatureClient): GateClient {
   /** Never rejects, and never throws. */
   function evaluate(gate: string, unit: Unit): Promise<void> | null {
     const keep = (answer: GateAnswer): void => {
-      const key = keyOf(gate, unit);
+      const key = buildKey(gate, unit);
       answers.delete(key);
       answers.set(key, { answer, atMs: performance.now() });
       if (answers.size > MAX_ANSWERS) answers.delete(answers.keys().next().value!);
@@ -84,7 +84,7 @@ export function openFeatureGates(client: OpenFeatureClient): GateClient {
   }
 
   function kept(gate: string, unit: Unit): GateAnswer | null {
-    const found = answers.get(keyOf(gate, unit));
+    const found = answers.get(buildKey(gate, unit));
     return found === undefined || performance.now() - found.atMs > MAX_AGE_MS ? null : found.answer;
   }
 
@@ -104,7 +104,7 @@ export function openFeatureGates(client: OpenFeatureClient): GateClient {
   };
 }
 
-const keyOf = (gate: string, { userId, customIds }: Unit): string => JSON.stringify([gate, userId, customIds]);
+const buildKey = (gate: string, { userId, customIds }: Unit): string => JSON.stringify([gate, userId, customIds]);
 
 function answerFrom(found: unknown): GateAnswer {
   const {

@@ -33,7 +33,7 @@ class MeterObserver {
   private readonly closed = new Map<Metric, readonly Point[]>();
 
   constructor(private readonly meter: Meter) {
-    this.observed = METRICS.map((metric) => ({ metric, instrument: instrumentOf(meter, metric) }));
+    this.observed = METRICS.map((metric) => ({ metric, instrument: createInstrument(meter, metric) }));
   }
 
   add(measure: () => Measured): () => void {
@@ -73,7 +73,7 @@ class MeterObserver {
   private together(metric: Metric, all: readonly Measured[]): Map<string, Point> {
     const points = aggregated(metric, all);
     for (const point of this.closed.get(metric) ?? [])
-      entryOf(points, keyOf(point), () => ({ ...point, value: 0 })).value += point.value;
+      entryOf(points, buildKey(point), () => ({ ...point, value: 0 })).value += point.value;
     return points;
   }
 }
@@ -81,13 +81,13 @@ class MeterObserver {
 function aggregated(metric: Metric, all: readonly Measured[]): Map<string, Point> {
   const points = new Map<string, Point>();
   for (const point of all.flatMap((now) => [...metric.read(now)])) {
-    const known = entryOf(points, keyOf(point), () => ({ ...point, value: 0 }));
+    const known = entryOf(points, buildKey(point), () => ({ ...point, value: 0 }));
     known.value = OF_PROCESS.test(metric.name) ? Math.max(known.value, point.value) : known.value + point.value;
   }
   return points;
 }
 
-const keyOf = ({ attributes }: Point): string => JSON.stringify(attributes);
+const buildKey = ({ attributes }: Point): string => JSON.stringify(attributes);
 
 const STATUS_OF: readonly string[] = ['http.response.status_code', 'status'];
 
@@ -102,7 +102,7 @@ export function otelAttributes(attributes: Attributes): OtelAttributes {
   return converted;
 }
 
-function instrumentOf(meter: Meter, { name, unit, help, kind }: Metric): Observable {
+function createInstrument(meter: Meter, { name, unit, help, kind }: Metric): Observable {
   const options = { unit, description: help };
   if (kind === 'counter') return meter.createObservableCounter(name, options);
   if (kind === 'upDownCounter') return meter.createObservableUpDownCounter(name, options);

@@ -48,7 +48,7 @@ class OpenTelemetrySink implements PerfSink {
   readonly name = 'opentelemetry';
   private readonly cap = new SeriesCap();
   private readonly blocks = new BlockTotals(this.cap);
-  private readonly series = new SeriesIndex<OtelAttributes>(this.cap, { labelsOf: otelAttributes });
+  private readonly series = new SeriesIndex<OtelAttributes>(this.cap, { toLabels: otelAttributes });
   private provider: MeterProvider | null = null;
   private readonly histograms = new Map<Duration, Histogram>();
   private readonly unobserve = new RunningApplications<() => void>();

@@ -8,7 +8,7 @@ import { DURATIONS, REQUEST, SeriesIndex, type Attributes } from '../metrics/dur
 import type { Measured, Metric } from '../metrics/metric.js';
 import type { SeriesCap } from '../metrics/series-cap.js';
 import type { Exemplars } from './exemplars.js';
-import { durationHistogram, histogramsOf } from './duration-histogram.js';
+import { durationHistogram, listHistograms } from './duration-histogram.js';
 import { ScrapedMetric, type Labels } from './scraped-metric.js';
 
 /** A registry of either content type. */
@@ -37,7 +37,7 @@ export const isOwnLabel = (name: string): boolean => OWN_LABELS.has(name);
 
 /**
  * Registers every metric of one application. Nothing is counted twice: a scrape reads what the application has counted.
- * @throws PERF_ERR_OPTION when the registry already holds one of the names
+ * @throws PERF_ERR_OPTION when the registry already has one of the names
  */
 export function registerMetrics(
   registry: AnyRegistry,
@@ -47,15 +47,15 @@ export function registerMetrics(
 ): Registration {
   const measured = oncePerTurn((): Measured => ({ snapshot: host.snapshot(), blocks, cap }));
   const index = new SeriesIndex<Labels>(cap, {
-    labelsOf: (attributes) => ({ ...base, ...labelsOf(attributes) }),
-    classOf: (status) => `${classStatus(status) / 100}xx`,
+    toLabels: (attributes) => ({ ...base, ...toLabels(attributes) }),
+    nameClass: (status) => `${classStatus(status) / 100}xx`,
     byClass,
     maxSeries,
   });
   const histograms = DURATIONS.map((duration) => {
     const name = `${prefix}${duration.prometheus}`;
-    const valuesOf = durationHistogram(name, duration, boundsSeconds, index, duration === REQUEST ? exemplars : null);
-    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => valuesOf([...histogramsOf(host)]));
+    const readValues = durationHistogram(name, duration, boundsSeconds, index, duration === REQUEST ? exemplars : null);
+    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => readValues([...listHistograms(host)]));
   });
   const others = byPrometheusName().filter((group) => !isThereAlready(registry, prefix, group[0]));
   const metrics = [...histograms, ...others.map((group) => scrapedMetric(group, prefix, base, measured))];
@@ -76,10 +76,10 @@ type Group = readonly [Metric, ...Metric[]];
 function scrapedMetric(group: Group, prefix: string, base: Labels, measured: () => Measured): ScrapedMetric {
   const [{ prometheus, help, kind }] = group;
   const type = kind === 'counter' ? 'counter' : 'gauge';
-  return new ScrapedMetric(`${prefix}${prometheus.name}`, help, type, aggregatorOf(group[0]), () =>
+  return new ScrapedMetric(`${prefix}${prometheus.name}`, help, type, chooseAggregator(group[0]), () =>
     group.flatMap((metric) =>
       metric.read(measured()).map(({ value, attributes }) => ({
-        labels: { ...base, ...metric.prometheus.labels, ...labelsOf(attributes) },
+        labels: { ...base, ...metric.prometheus.labels, ...toLabels(attributes) },
         value,
       })),
     ),
@@ -97,13 +97,13 @@ const isThereAlready = (registry: AnyRegistry, prefix: string, { prometheus }: M
 
 const labelName = (attribute: string): string => attribute.replaceAll('.', '_');
 
-const labelsOf = (attributes: Attributes): Labels =>
+const toLabels = (attributes: Attributes): Labels =>
   Object.fromEntries(Object.entries(attributes).map(([key, value]) => [labelName(key), String(value)]));
 
 const OWN_LABELS: ReadonlySet<string> = new Set([
   'le',
   ...DURATIONS.flatMap((duration) =>
-    Object.keys(duration.attributesOf({ method: '', route: '', handler: '', status: 0 }, '')),
+    Object.keys(duration.buildAttributes({ method: '', route: '', handler: '', status: 0 }, '')),
   ).map(labelName),
   ...METRICS.flatMap(({ attributes, prometheus }) => [
     ...attributes.map(labelName),
@@ -112,10 +112,10 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
 ]);
 
 /** Each process of a container sees the same container. Of the other gauges the worst worker counts: a mean would hide it. */
-const aggregatorOf = ({ name, kind }: Metric): 'sum' | 'max' =>
+const chooseAggregator = ({ name, kind }: Metric): 'sum' | 'max' =>
   kind === 'gauge' || name.startsWith('container.') ? 'max' : 'sum';
 
-/** A registry asks all its metrics in one turn of the event loop: they share one snapshot. */
+/** A registry reads all its metrics in one turn of the event loop: they share one snapshot. */
 function oncePerTurn<T extends object>(make: () => T): () => T {
   let current: T | null = null;
   return () => {

@@ -9,7 +9,7 @@ export interface MetricValue {
   exemplar?: Exemplar;
 }
 
-/** The request that stands for a bucket, in the form that prom-client writes. */
+/** The request that represents a bucket, in the form that prom-client writes. */
 export interface Exemplar {
   readonly labelSet: Labels;
   /** Seconds. */

@@ -10,7 +10,7 @@ export interface StatsigAdapter {
   ready(): Promise<void>;
   /** Hands one event to the SDK; throws what the SDK throws. */
   log(event: StatsigEvent): void;
-  /** Has the SDK post what it was handed. Rejects with what the SDK says went wrong. */
+  /** Makes the SDK post its events. Rejects with the error of the SDK. */
   flush(timeoutMs: number): Promise<void>;
 }
 
@@ -18,14 +18,14 @@ export interface StatsigAdapter {
 export const adapterFor = (client: StatsigClient): StatsigAdapter =>
   typeof client.flushEvents === 'function' ? new CoreAdapter(client) : new LegacyAdapter(client);
 
-/** `statsig-node` 6. It says nothing of a post that fails, and forgets the batch. */
+/** `statsig-node` 6. It does not report a post that fails, and drops the batch. */
 class LegacyAdapter implements StatsigAdapter {
-  /** Asked for once: asked again, a client that was shut down would come back to life. */
+  /** Called once: a second call would revive a client that was shut down. */
   private initialized: Promise<unknown> | null = null;
 
   constructor(private readonly client: StatsigClient) {}
 
-  /** Gates are asked before the first events are due. Why it fails, `ready()` says. */
+  /** Gates are evaluated before the first events are due. `ready()` rejects with the reason of a failure. */
   async start(): Promise<void> {
     this.ready().catch(() => {});
   }
@@ -42,7 +42,7 @@ class LegacyAdapter implements StatsigAdapter {
 
   log({ name, user, value, metadata, at }: StatsigEvent): void {
     const { client } = this;
-    // Only this call takes a time. Its type says string, but the SDK uses nothing but a number.
+    // Only this call takes a time. Its type is a string, but the SDK takes only a number.
     if (client.logEventObject === undefined) client.logEvent(user as never, name, value, metadata);
     else client.logEventObject({ eventName: name, user, value, metadata, time: at } as never);
   }
@@ -75,16 +75,16 @@ class CoreAdapter implements StatsigAdapter {
 
   /** Takes no time: an event is of when it is logged, which is at most some seconds later. */
   log({ name, user, value, metadata }: StatsigEvent): void {
-    this.client.logEvent(this.userOf(user) as never, name, value, metadata);
+    this.client.logEvent(this.makeUser(user) as never, name, value, metadata);
   }
 
-  /** 0.23 says success whatever becomes of the post. */
+  /** 0.23 returns success whatever becomes of the post. */
   async flush(): Promise<void> {
     const result = await this.client.flushEvents?.();
     if (result?.isSuccess === false) throw new Error('the SDK says that the post failed');
   }
 
-  private userOf(fields: StatsigUserFields): object {
+  private makeUser(fields: StatsigUserFields): object {
     if (this.User === null) return fields;
     if (fields.customIDs !== undefined) return new this.User(fields);
     if (this.last?.userID !== fields.userID) this.last = { userID: fields.userID, user: new this.User(fields) };

@@ -2,7 +2,7 @@ import { within } from '../../core/within.js';
 import type { StatsigAdapter } from './adapter.js';
 import { reasonWithoutKey, type StatsigEvent } from './client.js';
 
-/** Events handed over at a time: half of what the SDK's own queue holds before it posts by itself, in its own way. */
+/** Events handed over at a time: half of the size at which the SDK posts by itself. */
 const BATCH = 500;
 /** Events that wait, at the most. */
 const MAX_WAITING = 10_000;
@@ -17,7 +17,7 @@ export class EventQueue {
 
   constructor(
     private readonly adapter: StatsigAdapter,
-    /** Told how many events were lost, as far as that can be known: what is handed over and then lost only the SDK knows. */
+    /** Gets the number of lost events. The SDK does not report events that it loses itself. */
     private readonly lost: (events: number, reason: string) => void,
   ) {}
 

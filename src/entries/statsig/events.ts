@@ -1,7 +1,7 @@
 import type { BlockRecord, RequestRecord, ResourceRecord } from '../../core/record.js';
 import { UNIT_OF_EXPERIMENTS } from '../../ports/users.js';
 import type { StatsigEvent } from './client.js';
-import { label, labelEnd, metadataOf, userOf } from './limits.js';
+import { label, labelEnd, buildMetadata, limitUser } from './limits.js';
 
 /** `api_request`: one request; value = milliseconds. */
 export function requestEvent(record: RequestRecord, pod: string, sampleRate: number): StatsigEvent {
@@ -18,9 +18,9 @@ export function requestEvent(record: RequestRecord, pod: string, sampleRate: num
   return {
     name: 'api_request',
     at: Math.round(record.startedAt + record.durationMs),
-    user: unit === null ? { userID: pod } : userOf(unit),
+    user: unit === null ? { userID: pod } : limitUser(unit),
     value: record.durationMs,
-    metadata: metadataOf(sampleRate < 1 ? { ...own, sampleRate } : own, record.variants),
+    metadata: buildMetadata(sampleRate < 1 ? { ...own, sampleRate } : own, record.variants),
   };
 }
 

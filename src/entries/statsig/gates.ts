@@ -26,7 +26,7 @@ export interface StatsigGateClient {
 
 export interface StatsigGatesOptions {
   /**
-   * Makes the SDK's user from the unit: when rules look at more than ids, such as a country or a plan.
+   * Makes the SDK's user from the unit: when rules read more than ids, such as a country or a plan.
    * @default a user with `userID` and `customIDs`
    */
   user?: (unit: Unit) => object;
@@ -53,11 +53,11 @@ const FLUSH_TIMEOUT_MS = 2_000;
  */
 export function statsigGates(client: StatsigGateClient, options: StatsigGatesOptions = {}): GateClient {
   clientOption.read(client, 'statsigGates(client)');
-  const userOf = table.read(options, 'statsigGates').user ?? usersOf(client);
+  const makeUser = table.read(options, 'statsigGates').user ?? chooseUsers(client);
   return {
     check(gate: string, unit: Unit): GateAnswer {
       try {
-        const { value, ruleID, evaluationDetails, details } = client.getFeatureGate(userOf(unit) as never, gate);
+        const { value, ruleID, evaluationDetails, details } = client.getFeatureGate(makeUser(unit) as never, gate);
         const reason = evaluationDetails?.reason ?? details?.reason ?? '';
         if (NO_DECISION.test(reason)) return { on: false, problem: `Statsig has no such decision (${reason})` };
         return { on: value, rule: ruleID };
@@ -77,10 +77,10 @@ export function statsigGates(client: StatsigGateClient, options: StatsigGatesOpt
 }
 
 /** Makes users as the client's SDK wants them: plain objects, or instances of the core SDK's own class. */
-function usersOf(client: StatsigGateClient): (unit: Unit) => object {
-  const fieldsOf = ({ userId, customIds }: Unit): StatsigUserFields =>
+function chooseUsers(client: StatsigGateClient): (unit: Unit) => object {
+  const listFields = ({ userId, customIds }: Unit): StatsigUserFields =>
     customIds === undefined ? { userID: userId } : { userID: userId, customIDs: customIds };
-  if (typeof client.flushEvents !== 'function') return fieldsOf;
+  if (typeof client.flushEvents !== 'function') return listFields;
   let User: StatsigUserClass | null = null;
   let missing = 'the SDK is not loaded yet';
   // The application has loaded the package already, so this settles long before the first request.
@@ -90,6 +90,6 @@ function usersOf(client: StatsigGateClient): (unit: Unit) => object {
   );
   return (unit) => {
     if (User === null) throw new Error(missing);
-    return new User(fieldsOf(unit));
+    return new User(listFields(unit));
   };
 }

@@ -18,12 +18,12 @@ export function label(text: string): string {
   return `${text.slice(0, MAX_STRING - HASH - 1)}~${hash}`;
 }
 
-/** At most 64 characters of the end: of a source location the line says more than the folder. */
+/** At most 64 characters of the end: of a source location the line is worth more than the folder. */
 export const labelEnd = (text: string): string =>
   text.length <= MAX_STRING ? text : `…${text.slice(text.length - MAX_STRING + 1)}`;
 
 /** The user of an event. Ids are cut where the service cuts them, so that they still join with its exposures. */
-export function userOf(unit: Unit): StatsigUserFields {
+export function limitUser(unit: Unit): StatsigUserFields {
   const userID = unit.userId.slice(0, MAX_STRING);
   if (unit.customIds === undefined) return { userID };
   const customIDs: Record<string, string> = {};
@@ -38,7 +38,7 @@ export function userOf(unit: Unit): StatsigUserFields {
 }
 
 /** `own` always; of `extra` (variants) what still fits. A gate that is named like one of our keys gives way. */
-export function metadataOf(own: StatsigMetadata, extra: Readonly<Record<string, string>> | null): StatsigMetadata {
+export function buildMetadata(own: StatsigMetadata, extra: Readonly<Record<string, string>> | null): StatsigMetadata {
   if (extra === null) return own;
   const metadata: StatsigMetadata = { ...own };
   let size = RESERVED;

@@ -1,9 +1,9 @@
 import { Histogram } from '../../core/histogram.js';
 import type { RequestRecord } from '../../core/record.js';
 import type { StatsigEvent, StatsigMetadata } from './client.js';
-import { label, metadataOf } from './limits.js';
+import { label, buildMetadata } from './limits.js';
 
-/** Groups an interval can hold. Routes are patterns, so this is far above what an application has. */
+/** Most groups of an interval. Routes are patterns: applications have far fewer. */
 const MAX_GROUPS = 1_000;
 /** Name of the route under which further groups are counted. */
 const OVERFLOW = '_OTHER';
@@ -23,7 +23,7 @@ export class Rollup {
   private readonly groups = new Map<string, Group>();
 
   add(record: RequestRecord, pod: string): void {
-    const group = this.groupOf(record, pod);
+    const group = this.findGroup(record, pod);
     group.count += 1;
     group.sum += record.durationMs;
     group.sumSquares += record.durationMs * record.durationMs;
@@ -49,7 +49,7 @@ export class Rollup {
     return events;
   }
 
-  private groupOf(record: RequestRecord, pod: string): Group {
+  private findGroup(record: RequestRecord, pod: string): Group {
     const { method, outcome } = record;
     const status = `${Math.floor(record.status / 100)}xx`;
     const key = JSON.stringify([method, record.route, record.handler, status, outcome, record.variants]);
@@ -58,7 +58,7 @@ export class Rollup {
     const full = this.groups.size >= MAX_GROUPS;
     const route = full ? OVERFLOW : label(record.route);
     const handler = full || record.handler === null ? null : label(record.handler);
-    const metadata = metadataOf({ method, route, status, handler, outcome, pod }, full ? null : record.variants);
+    const metadata = buildMetadata({ method, route, status, handler, outcome, pod }, full ? null : record.variants);
     const groupKey = full ? JSON.stringify([method, OVERFLOW, status, outcome]) : key;
     let group = this.groups.get(groupKey);
     if (group === undefined)

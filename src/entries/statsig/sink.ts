@@ -104,7 +104,7 @@ class StatsigSink implements PerfSink {
 
   async flush(deadlineMs: number): Promise<void> {
     this.queue.add(this.intervalEvents());
-    // Over a little before the deadline, so that whoever set it does not count this as late.
+    // Ends a little before the deadline, so that the recorder does not report it as late.
     await within(deadlineMs * 0.9, () => this.queue.send());
   }
 

@@ -17,7 +17,7 @@ const SAMPLER_DEADLINE_MS = 5_000;
 
 /**
  * Sends one request to the application, waits until it has settled, and compares what the request has caused with what is allowed:
- * calls by target, bytes of the body, deferred work, blocked time, and the status (below 400 unless `status` says which).
+ * calls by target, bytes of the body, deferred work, blocked time, and the status (below 400 unless `status` is given).
  * An application that does not listen yet listens on a free port from now on.
  * @returns what was seen
  * @throws an error with a table of what was expected and what was seen; PERF_ERR_OFF where a feature that must count is off
@@ -38,7 +38,7 @@ export async function expectWork(
   const { state, answer } = await follow(requests, id, () => send(server, request, id));
   await app.get(PerfRuntime, { strict: false }).settle();
   if (expected.upstream !== undefined && state.timing === null) throw off('upstream calls', 'upstream');
-  // In a worker thread of a test runner no sampler runs, and blocks are nobody's: those during the request are taken as its own.
+  // In a worker thread of a test runner no sampler runs, so blocks have no request: blocks during the request count as its own.
   const seen: SeenWork = {
     ...answer,
     blockedMs: loop?.isSampled === true ? state.blockedMs : state.blockedMs + state.delayedMs,

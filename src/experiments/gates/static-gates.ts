@@ -1,9 +1,9 @@
 import type { Unit } from '../../core/record.js';
 import { optionError } from '../../core/option.js';
-import { hashOf } from '../unit-hash.js';
+import { hashText } from '../unit-hash.js';
 import type { GateAnswer, GateClient } from './gate-client.js';
 
-/** Each gate draws anew: that a unit is on in one says nothing about another. */
+/** Each gate draws anew: variants of two gates are independent. */
 const GATE_SEED = 0x67617465;
 
 /**
@@ -21,13 +21,13 @@ export function staticGates(gates: Readonly<Record<string, boolean | number>>): 
     if (typeof share !== 'number' || !(share >= 0 && share <= 1)) {
       throw optionError(`staticGates.${name}`, '`true`, `false` or a share from 0 to 1', value);
     }
-    shares.set(name, { share, seed: hashOf(name, GATE_SEED) });
+    shares.set(name, { share, seed: hashText(name, GATE_SEED) });
   }
   return {
     check(gate: string, { userId }: Unit): GateAnswer {
       const entry = shares.get(gate);
       if (entry === undefined) return { on: false, problem: 'staticGates() does not name it' };
-      return { on: hashOf(userId, entry.seed) / 0x1_0000_0000 < entry.share, rule: `static:${entry.share}` };
+      return { on: hashText(userId, entry.seed) / 0x1_0000_0000 < entry.share, rule: `static:${entry.share}` };
     },
     share: (gate) => shares.get(gate)?.share ?? null,
   };

@@ -17,7 +17,7 @@ export interface ExperimentReport {
   gate: string;
   route: string | null;
   metric: string;
-  /** Control is `off`, treatment is `on`; null when nothing can be said. */
+  /** Control is `off`, treatment is `on`; null without an answer. */
   comparison: Comparison | null;
   /** Reasons for doubt: too few units, sample ratio mismatch, both variants share one loop, … */
   caveats: readonly string[];

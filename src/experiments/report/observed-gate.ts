@@ -2,7 +2,7 @@ import type { Arm } from '../../core/statistics/ratio-mean.js';
 import type { UnitCount } from '../statistics/compare-variants.js';
 import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, VariantTotals } from '../totals/experiment-totals.js';
-import { bitmapOf, mergeVariants } from '../totals/merge-totals.js';
+import { readBitmap, mergeVariants } from '../totals/merge-totals.js';
 import type { RequestMetric } from './experiment-report.js';
 
 /** One variant, all chosen routes together. */
@@ -29,9 +29,9 @@ export function observedGate(totals: ExperimentTotals, gate: string, route: stri
   if (found === undefined || routes.length === 0) return null;
   const on = routes.map((candidate) => candidate.on).reduce(mergeVariants);
   const off = routes.map((candidate) => candidate.off).reduce(mergeVariants);
-  const onUnits = bitmapOf(on).count();
-  const offUnits = bitmapOf(off).count();
-  const either = bitmapOf(mergeVariants(on, off)).count();
+  const onUnits = readBitmap(on).count();
+  const offUnits = readBitmap(off).count();
+  const either = readBitmap(mergeVariants(on, off)).count();
   return {
     on: { units: onUnits, totals: on },
     off: { units: offUnits, totals: off },
@@ -79,8 +79,8 @@ export const COLUMNS: Readonly<Record<RequestMetric, Columns>> = {
   blocked: { all: ['completed', 'blockedMs'], even: ['evenCompleted', 'evenBlockedMs'] },
 };
 
-/** The buckets of a variant as rows of one metric. Buckets without an observation say nothing about the spread. */
-export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: keyof Columns): Arm {
+/** The buckets of a variant as rows of one metric. Buckets without an observation do not count for the spread. */
+export function selectArm({ totals }: ObservedVariant, metric: RequestMetric, part: keyof Columns): Arm {
   // The first number of a row is its bucket.
   const [count, sum] = COLUMNS[metric][part].map((cell) => COLUMN[cell] + 1) as [number, number];
   return totals.buckets
@@ -88,6 +88,6 @@ export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: 
     .filter((row) => row.count > 0);
 }
 
-export const totalOf = ({ totals }: ObservedVariant, cell: Cell): number =>
+export const sumCell = ({ totals }: ObservedVariant, cell: Cell): number =>
   // The first number of a row is its bucket.
   totals.buckets.reduce((total, row) => total + row[COLUMN[cell] + 1]!, 0);

@@ -3,9 +3,9 @@ import type { Arm } from '../../core/statistics/ratio-mean.js';
 import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
 import type { ExperimentReport, ReportOptions, RequestMetric } from './experiment-report.js';
-import { armOf, COLUMNS, isUncountable, observedGate, type ObservedGate } from './observed-gate.js';
+import { selectArm, COLUMNS, isUncountable, observedGate, type ObservedGate } from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
-import { ALPHA, answers, caveatsOf, FEW_UNITS, pValue, titleOf, unanswered } from './wording.js';
+import { ALPHA, answers, listCaveats, FEW_UNITS, pValue, writeTitle, unanswered } from './wording.js';
 
 /** Without a known share, a split this near to even counts as meant to be even; so does one that chance explains. */
 const NEARLY_EVEN = 0.05;
@@ -46,7 +46,8 @@ function unitReport(
   // A gate that is on for all or none has no split to check, and no control.
   const hasSplit = share !== null && share > 0 && share < 1 && observed.splitMoved === null && !isUncountable(observed);
   const treatmentShare = hasSplit ? share : null;
-  const arms = (part: 'all' | 'even') => [armOf(observed.off, metric, part), armOf(observed.on, metric, part)] as const;
+  const arms = (part: 'all' | 'even') =>
+    [selectArm(observed.off, metric, part), selectArm(observed.on, metric, part)] as const;
   const all = arms('all');
   const even = arms('even');
   // Next to nothing but warm-up was seen: there is nothing better to compare.
@@ -58,14 +59,22 @@ function unitReport(
   const isComparable = Math.min(all[0].length, all[1].length) >= 2;
   const comparison = isComparable ? { ...compare(isWarm ? even : all), control, treatment } : null;
   const part = isWarm ? 'even' : 'all';
-  const errors = absoluteDifference(armOf(observed.off, 'errors', part), armOf(observed.on, 'errors', part));
-  const caveats = caveatsOf({ observed, comparison, errors, metric, sources: totals.sources, treatmentShare, isWarm });
+  const errors = absoluteDifference(selectArm(observed.off, 'errors', part), selectArm(observed.on, 'errors', part));
+  const caveats = listCaveats({
+    observed,
+    comparison,
+    errors,
+    metric,
+    sources: totals.sources,
+    treatmentShare,
+    isWarm,
+  });
   if (comparison === null) {
     return unanswered(subject, `too few units: ${treatment.units} on, ${control.units} off`, caveats);
   }
   const areFew = Math.min(control.units, treatment.units) < FEW_UNITS;
   const parts = [...answers(metric, comparison, errors, 'units', areFew), sampleRatioPart(comparison, treatmentShare)];
-  return { ...subject, comparison, caveats, text: `${titleOf(subject)}: ${parts.join('; ')}` };
+  return { ...subject, comparison, caveats, text: `${writeTitle(subject)}: ${parts.join('; ')}` };
 }
 
 function sampleRatioPart({ sampleRatioMismatch }: Comparison, treatmentShare: number | null): string {

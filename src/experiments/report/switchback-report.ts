@@ -4,7 +4,7 @@ import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, SliceTotals } from '../totals/experiment-totals.js';
 import type { ExperimentMetric, ExperimentReport } from './experiment-report.js';
 import { COLUMNS, matches } from './observed-gate.js';
-import { ALPHA, answers, latencyCaveats, titleOf, unanswered } from './wording.js';
+import { ALPHA, answers, latencyCaveats, writeTitle, unanswered } from './wording.js';
 
 /** Below this many pairs an interval is wide and leans on its assumptions. */
 const FEW_PAIRS = 10;
@@ -21,8 +21,8 @@ export function switchbackReport(
     return unanswered(subject, `${metric} is of the whole process; ask without \`route\``);
   }
   const slices = totals.slices.filter((slice) => slice.gate === gate);
-  const pairs = pairsOf(slices, (slice) => rowOf(slice, metric, route));
-  const errors = pairedDifference(pairsOf(slices, (slice) => rowOf(slice, 'errors', route)));
+  const pairs = joinPairs(slices, (slice) => readRow(slice, metric, route));
+  const errors = pairedDifference(joinPairs(slices, (slice) => readRow(slice, 'errors', route)));
   const caveats = [
     'A switchback compares time slices of one process at a time: what a variant leaves behind for longer than the wash-out (caches, heap) counts for the other.',
     ...(pairs.length < FEW_PAIRS
@@ -37,14 +37,14 @@ export function switchbackReport(
     ...subject,
     comparison,
     caveats,
-    text: `${titleOf(subject)}: ${answers(metric, comparison, errors, 'slices', pairs.length < FEW_PAIRS).join('; ')}`,
+    text: `${writeTitle(subject)}: ${answers(metric, comparison, errors, 'slices', pairs.length < FEW_PAIRS).join('; ')}`,
   };
 }
 
-function pairsOf(slices: readonly SliceTotals[], rowOf: (slice: SliceTotals) => Row | null): RowPair[] {
+function joinPairs(slices: readonly SliceTotals[], readRow: (slice: SliceTotals) => Row | null): RowPair[] {
   const open = new Map<string, { on?: Row; off?: Row }>();
   for (const slice of slices) {
-    const row = rowOf(slice);
+    const row = readRow(slice);
     if (row === null) continue;
     const pair = open.get(slice.pair) ?? {};
     open.set(slice.pair, { ...pair, [slice.on ? 'on' : 'off']: row });
@@ -54,17 +54,17 @@ function pairsOf(slices: readonly SliceTotals[], rowOf: (slice: SliceTotals) => 
   );
 }
 
-/** Null when the slice has nothing to say about the metric. */
-function rowOf(slice: SliceTotals, metric: ExperimentMetric, route: string | null): Row | null {
+/** Null when the slice has no value of the metric. */
+function readRow(slice: SliceTotals, metric: ExperimentMetric, route: string | null): Row | null {
   const total = (cell: Cell): number =>
     slice.routes
       .filter(([method, pattern]) => matches({ method, route: pattern }, route))
       .reduce((sum, cells) => sum + (cells[COLUMN[cell] + 2] as number), 0);
-  if (metric === 'memory') return rowOrNull(1, slice.memoryBytes);
-  if (metric === 'cpu') return rowOrNull(total('completed'), slice.cpuMs);
+  if (metric === 'memory') return makeRow(1, slice.memoryBytes);
+  if (metric === 'cpu') return makeRow(total('completed'), slice.cpuMs);
   const [count, sum] = COLUMNS[metric].all;
-  return rowOrNull(total(count), total(sum));
+  return makeRow(total(count), total(sum));
 }
 
-const rowOrNull = (count: number, sum: number | null): Row | null =>
+const makeRow = (count: number, sum: number | null): Row | null =>
   count === 0 || sum === null ? null : { count, sum, beforeCount: 0, beforeSum: 0 };

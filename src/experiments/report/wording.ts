@@ -2,7 +2,7 @@ import type { Comparison } from '../statistics/compare-variants.js';
 import type { AbsoluteDifference } from '../../core/statistics/inference.js';
 import { MAX_WARM_UP_REQUESTS, WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import type { ExperimentMetric, ExperimentReport, RequestMetric } from './experiment-report.js';
-import { areUnitsMixed, isUncountable, type ObservedGate, totalOf } from './observed-gate.js';
+import { areUnitsMixed, isUncountable, type ObservedGate, sumCell } from './observed-gate.js';
 
 /** Error probability of every interval and test in a report. */
 export const ALPHA = 0.05;
@@ -23,8 +23,8 @@ const rate = (share: number): string => `${(share * 100).toFixed(share > 0 && sh
 export const pValue = (p: number): string => (p < 0.0001 ? 'p < 0.0001' : `p ${p.toFixed(4)}`);
 
 /**
- * `latency -4.9 % (95 % CI -5.9 … -3.9), p 0.0001, 412 / 398 units, MDE 1.4 %`; with few units it says so. Behind it the
- * errors, beside every other metric of requests.
+ * `latency -4.9 % (95 % CI -5.9 … -3.9), p 0.0001, 412 / 398 units, MDE 1.4 %`; a text warns of few units, and
+ * ends with the errors beside every other metric of requests.
  */
 export function answers(
   metric: ExperimentMetric,
@@ -59,7 +59,7 @@ const absolute = (metric: string, { treatment }: Comparison, errors: AbsoluteDif
 const rateChange = (errors: AbsoluteDifference): string =>
   `${rate(errors.control)} → ${rate(errors.treatment)}, ${pValue(errors.pValue)}`;
 
-/** A report that says why there is no answer. */
+/** A report without an answer, with the reason. */
 export const unanswered = (
   subject: { gate: string; route: string | null; metric: string },
   reason: string,
@@ -68,10 +68,10 @@ export const unanswered = (
   ...subject,
   comparison: null,
   caveats: [...caveats, `${reason[0]!.toUpperCase()}${reason.slice(1)}.`],
-  text: `${titleOf(subject)}: ${subject.metric} unknown: ${reason}`,
+  text: `${writeTitle(subject)}: ${subject.metric} unknown: ${reason}`,
 });
 
-export const titleOf = ({ gate, route }: { gate: string; route: string | null }): string =>
+export const writeTitle = ({ gate, route }: { gate: string; route: string | null }): string =>
   route === null ? gate : `${gate} on ${route}`;
 
 /** Below this many units an arm the t test leans on its assumptions, and one odd unit decides. */
@@ -92,7 +92,7 @@ export interface Findings {
 }
 
 /** Reasons to doubt the number, one sentence each, with what to do where something can be done. */
-export function caveatsOf(findings: Findings): string[] {
+export function listCaveats(findings: Findings): string[] {
   const { observed, comparison, errors, metric, sources, treatmentShare, isWarm } = findings;
   const caveats: string[] = [];
   const on = Math.round(observed.on.units.units);
@@ -157,6 +157,6 @@ export const latencyCaveats = (metric: ExperimentMetric, errors: AbsoluteDiffere
     : [];
 
 function abortedShare(observed: ObservedGate, variant: 'on' | 'off'): number {
-  const aborted = totalOf(observed[variant], 'aborted');
-  return aborted === 0 ? 0 : aborted / (aborted + totalOf(observed[variant], 'completed'));
+  const aborted = sumCell(observed[variant], 'aborted');
+  return aborted === 0 ? 0 : aborted / (aborted + sumCell(observed[variant], 'completed'));
 }

@@ -26,7 +26,7 @@ export interface CompareOptions {
   /** Error probability of the interval and the test, between 0 and 1. @default 0.05 */
   alpha?: number;
   /**
-   * For people who look before the planned end: interval and p-value hold however often one looks. The bound is asymptotic,
+   * For reading before the planned end: interval and p-value are valid at every reading. The bound is asymptotic,
    * so there is no answer below 100 units with observations in each variant.
    * @default false
    */
@@ -48,7 +48,7 @@ export interface VariantMean {
 
 export interface SampleRatio {
   pValue: number;
-  /** The split is not the one that was asked for (p < 0.001): do not believe the comparison. */
+  /** The split differs from the configured one (p < 0.001): do not trust the comparison. */
   suspect: boolean;
 }
 
@@ -92,14 +92,14 @@ const LEAST_UNITS_SEQUENTIAL = 100;
  * names, an alpha or share outside 0 to 1
  */
 export function compareVariants(units: readonly UnitTotals[], options: CompareOptions): Comparison {
-  const plan = planOf(options);
-  const { control, treatment } = armsOf(units, options);
+  const plan = readPlan(options);
+  const { control, treatment } = sortRows(units, options);
   return compareArms(control, treatment, plan, exactly(control.length), exactly(treatment.length));
 }
 
 const exactly = (units: number): UnitCount => ({ units, variance: 0 });
 
-function planOf(options: CompareOptions): Plan {
+function readPlan(options: CompareOptions): Plan {
   if (typeof options !== 'object' || options === null) throw noData('options', 'an object', options);
   const { control, treatment, alpha = 0.05, sequential = false, treatmentShare = 0.5 } = options;
   if (typeof control !== 'string') throw noData('options.control', 'the name of a variant', control);
@@ -157,7 +157,7 @@ export const NO_DIFFERENCE = {
   minimumDetectableEffect: Infinity,
 } as const;
 
-/** A unit without an observation was drawn, so it is part of the split; of the mean and its spread it says nothing. */
+/** A unit without an observation is part of the split, and not of the mean and its spread. */
 const active = (arm: Arm): Arm => arm.filter(({ count }) => count > 0);
 
 const shownMean = (ratio: RatioMean, { units }: UnitCount): VariantMean => ({
@@ -191,7 +191,7 @@ const LARGEST = 1e100;
  * for a list of units.
  * @throws PERF_ERR_UNITS for rows that are no data
  */
-export function armsOf(
+export function sortRows(
   units: readonly UnitTotals[],
   { control, treatment }: Pick<CompareOptions, 'control' | 'treatment'>,
 ): { control: Arm; treatment: Arm } {

@@ -32,26 +32,26 @@ const LEAST_PAIRS = 2;
  */
 export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparison | null {
   if (pairs.length < LEAST_PAIRS) return null;
-  const means = meansOf(pairs);
+  const means = averagePairs(pairs);
   const { control, treatment } = means;
   const shown = {
-    control: meanOf(control),
-    treatment: meanOf(treatment),
+    control: readMean(control),
+    treatment: readMean(treatment),
     // Every pair has one slice of each: there is no split that could go wrong.
     sampleRatioMismatch: { pValue: 1, suspect: false },
   };
   if (control.mean === 0) return { ...shown, ...NO_DIFFERENCE };
   const ratio = treatment.mean / control.mean;
   const controlError = Math.sqrt(estimateMean(control).variance) / Math.abs(control.mean);
-  const lift = liftOf(means, deltaOf(ratio), ratioOfSpread(ratio, controlError), control.mean);
+  const lift = liftPairs(means, deltaOf(ratio), ratioOfSpread(ratio, controlError), control.mean);
   return { ...shown, relativeDelta: lift.delta, ...notBelow(-1, fixedHorizon(lift, alpha)) };
 }
 
 /** Two rates by pair, the same test without the control's mean below the line: for rates that may be 0. */
 export function pairedDifference(pairs: readonly RowPair[]): AbsoluteDifference {
-  const means = meansOf(pairs);
+  const means = averagePairs(pairs);
   const [control, treatment] = [means.control.mean, means.treatment.mean];
-  const pValue = pairs.length < LEAST_PAIRS ? 1 : twoSided(liftOf(means, treatment - control, 1, 1));
+  const pValue = pairs.length < LEAST_PAIRS ? 1 : twoSided(liftPairs(means, treatment - control, 1, 1));
   return { control, treatment, pValue };
 }
 
@@ -60,13 +60,13 @@ interface Means {
   treatment: RatioMean;
 }
 
-const meansOf = (pairs: readonly RowPair[]): Means => ({
+const averagePairs = (pairs: readonly RowPair[]): Means => ({
   control: ratioMean(pairs.map((pair) => pair.control)),
   treatment: ratioMean(pairs.map((pair) => pair.treatment)),
 });
 
 /** `delta` with the spread of (treatment - ratio · control) / unit between pairs. */
-function liftOf({ control, treatment }: Means, delta: number, ratio: number, unit: number): Lift {
+function liftPairs({ control, treatment }: Means, delta: number, ratio: number, unit: number): Lift {
   const perPair = treatment.residuals.map((value, i) => (value - ratio * control.residuals[i]!) / unit);
   const shares = treatment.shares.map((share, i) => (share + control.shares[i]!) / 2);
   return {
@@ -78,4 +78,4 @@ function liftOf({ control, treatment }: Means, delta: number, ratio: number, uni
   };
 }
 
-const meanOf = ({ units, count, mean }: RatioMean): VariantMean => ({ units, count, mean });
+const readMean = ({ units, count, mean }: RatioMean): VariantMean => ({ units, count, mean });

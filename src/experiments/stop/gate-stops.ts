@@ -3,7 +3,7 @@ import type { Arm } from '../../core/statistics/ratio-mean.js';
 import type { Cell, GateTally, RouteTally } from '../totals/route-tally.js';
 import type { StopLimits } from './stop-option.js';
 
-/** Probability of a stop without cause, over all looks, limits and routes of a gate. */
+/** Probability of a stop without cause, over all checks, limits and routes of a gate. */
 const ALPHA = 0.05;
 
 type Limit = keyof StopLimits;
@@ -16,7 +16,7 @@ interface Test {
   readonly margin: number;
 }
 
-function testOf(limit: Limit, allowed: number): Test {
+function chooseTest(limit: Limit, allowed: number): Test {
   if (limit === 'errors') return { sum: 'evenErrors', count: 'evenCompleted', factor: 1, margin: allowed };
   if (limit === 'blockedMs') return { sum: 'evenBlockedMs', count: 'evenCompleted', factor: 1 + allowed, margin: 0 };
   // The allowance is in what counts as slow: at the limit `on` is slow as often as `off`.
@@ -62,7 +62,7 @@ export class GateStops {
     const alpha = ALPHA / (compared.length * this.limits.length);
     for (const { route, tally } of compared) {
       for (const [limit, allowed] of this.limits) {
-        const { sum, count, factor, margin } = testOf(limit, allowed);
+        const { sum, count, factor, margin } = chooseTest(limit, allowed);
         const [control, treatment] = [tally.off.rows(count, sum), tally.on.rows(count, sum)];
         if (!exceeds(control, treatment, { factor, margin, alpha })) continue;
         return `${worse(limit, tally, control, treatment)} on ${route}, beyond the limit of +${percent(allowed)}`;

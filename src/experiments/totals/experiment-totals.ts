@@ -40,7 +40,7 @@ export interface SliceTotals {
 export interface ExperimentTotals {
   /** Version of this format. */
   version: 3;
-  /** One random name per process; a name that stands twice was counted twice. */
+  /** One random name per process; a process whose name occurs twice was counted twice. */
   sources: readonly string[];
   gates: readonly GateTotals[];
   slices: readonly SliceTotals[];

@@ -1,4 +1,4 @@
-/** Requests that the moving average of the share looks back on. */
+/** Requests in the moving average of the share. */
 const LOOKS_BACK = 64;
 /** Weights are binary fractions: their sums do not depend on the order. */
 const FRACTIONS = 1_024;
@@ -22,12 +22,12 @@ export class GateSplit {
   private size = FIRST_WINDOW;
 
   /** Before the request is added: its own variant must not weigh on it. */
-  weightOf(isOn: boolean, known: number | null): number {
+  weigh(isOn: boolean, known: number | null): number {
     const share = Math.round((known ?? this.share) * FRACTIONS) / FRACTIONS;
     return isOn ? 1 - share : share;
   }
 
-  /** `known` is what the gate client says; null: the share is estimated. */
+  /** `known` is the gate client's share; null: the share is estimated. */
   add(isOn: boolean, isNewUnit: boolean, known: number | null): void {
     this.requests += 1;
     this.share += (Number(isOn) - this.share) / Math.min(LOOKS_BACK, this.requests + 2);

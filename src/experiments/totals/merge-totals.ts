@@ -17,22 +17,22 @@ export function mergeTotals(...totals: readonly ExperimentTotals[]): ExperimentT
       totals.flatMap(({ gates }) => gates),
       ({ gate }) => gate,
       joinGates,
-    ).map((gate) => ({ ...gate, routes: mergedBy(gate.routes, nameOf, mergeRoutes) })),
+    ).map((gate) => ({ ...gate, routes: mergedBy(gate.routes, nameRoute, mergeRoutes) })),
     slices: totals.flatMap(({ slices }) => slices),
   };
 }
 
-function mergedBy<T>(items: readonly T[], keyOf: (item: T) => string, merge: (a: T, b: T) => T): T[] {
+function mergedBy<T>(items: readonly T[], readKey: (item: T) => string, merge: (a: T, b: T) => T): T[] {
   const merged = new Map<string, T>();
   for (const item of items) {
-    const key = keyOf(item);
+    const key = readKey(item);
     const known = merged.get(key);
     merged.set(key, known === undefined ? item : merge(known, item));
   }
   return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, item]) => item);
 }
 
-const nameOf = ({ method, route }: { method: string; route: string }): string => `${method} ${route}`;
+const nameRoute = ({ method, route }: { method: string; route: string }): string => `${method} ${route}`;
 
 const joinGates = (a: GateTotals, b: GateTotals): GateTotals => ({
   gate: a.gate,
@@ -54,8 +54,8 @@ const mergeRoutes = (a: RouteTotals, b: RouteTotals): RouteTotals => ({
 
 /** @internal */
 export function mergeVariants(a: VariantTotals, b: VariantTotals): VariantTotals {
-  const units = bitmapOf(a);
-  units.merge(bitmapOf(b));
+  const units = readBitmap(a);
+  units.merge(readBitmap(b));
   const buckets = new Map<number, readonly number[]>();
   for (const row of [...a.buckets, ...b.buckets]) {
     const bucket = row[0]!;
@@ -66,7 +66,7 @@ export function mergeVariants(a: VariantTotals, b: VariantTotals): VariantTotals
 }
 
 /** @throws PERF_ERR_UNITS */
-export function bitmapOf({ units }: VariantTotals): UnitBitmap {
+export function readBitmap({ units }: VariantTotals): UnitBitmap {
   const bitmap = UnitBitmap.parse(units);
   if (bitmap === null) throw noData('totals.….units', 'a bitmap of units, deflated, base64', units);
   return bitmap;
@@ -81,17 +81,17 @@ function requireTotals(totals: ExperimentTotals, path: string): void {
     areSums =
       totals.sources.every((source) => typeof source === 'string') &&
       totals.gates.every(({ routes }) =>
-        routes.every(({ on, off }) => [on, off].every((one) => one.buckets.every(isBucket) && bitmapOf(one))),
+        routes.every(({ on, off }) => [on, off].every((one) => one.buckets.every(isBucket) && readBitmap(one))),
       ) &&
-      totals.slices.every(({ routes }) => routes.every(([, , ...sums]) => areSumsOf(sums, SLICE_CELLS)));
+      totals.slices.every(({ routes }) => routes.every(([, , ...sums]) => areAllSums(sums, SLICE_CELLS)));
   } catch {
-    // A part is missing, or of another shape: the error below says so.
+    // A part is missing, or of another shape: the error below names it.
   }
   if (!areSums) throw noData(path, 'an object of `experiments.totals()`', totals);
 }
 
-const areSumsOf = (sums: readonly unknown[], count: number): boolean =>
+const areAllSums = (sums: readonly unknown[], count: number): boolean =>
   sums.length === count && sums.every((sum) => typeof sum === 'number' && Number.isFinite(sum) && sum >= 0);
 
 const isBucket = ([bucket, ...sums]: readonly number[]): boolean =>
-  Number.isInteger(bucket) && bucket! >= 0 && bucket! < BUCKETS && areSumsOf(sums, CELLS.length);
+  Number.isInteger(bucket) && bucket! >= 0 && bucket! < BUCKETS && areAllSums(sums, CELLS.length);

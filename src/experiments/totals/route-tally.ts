@@ -58,7 +58,7 @@ export function addOutcome(sums: Float64Array, at: number, outcome: Outcome): vo
 
 /** The first requests of a variant on a route run code that is not compiled yet, and open connections. */
 export const WARM_UP_REQUESTS = 20;
-/** A variant with 2 % of the requests has had its 20 by then; one with less, or with none, must not hold the warm-up open. */
+/** A variant with 2 % of the requests has had its 20 by then; one with less, or with none, must not prolong the warm-up. */
 export const MAX_WARM_UP_REQUESTS = 1_000;
 
 const STRIDE = CELLS.length;
@@ -89,7 +89,7 @@ export class GateTally {
   add(isOn: boolean, unitHash: number, outcome: Outcome, share: number | null, slowerBy: number): void {
     const variant = isOn ? this.on : this.off;
     const isWarmUp = !outcome.aborted && this.warmUp.takes(isOn);
-    const weight = this.split.weightOf(isOn, share);
+    const weight = this.split.weigh(isOn, share);
     const isNewUnit = variant.add(unitHash, outcome);
     this.split.add(isOn, isNewUnit, share);
     if (isWarmUp || outcome.aborted) return;

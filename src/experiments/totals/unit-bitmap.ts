@@ -5,7 +5,7 @@ import type { UnitCount } from '../statistics/compare-variants.js';
 const LOG2_BITS = 17;
 const BITS = 2 ** LOG2_BITS;
 
-/** Units per bit up to which the estimate holds: 786,432 units, to 1 %. Beyond it hash collisions skew what is left. */
+/** Units per bit up to which the estimate is valid: 786,432 units, to 1 %. Beyond it hash collisions skew what is left. */
 const MAX_LOAD = 6;
 
 /** Counts distinct units in fixed memory by linear counting (Whang, Vander-Zanden & Taylor 1990); can be merged. */
@@ -16,7 +16,7 @@ export class UnitBitmap {
     return new UnitBitmap(new Uint8Array(BITS / 8));
   }
 
-  /** Null when the text does not hold a bitmap. */
+  /** Null when the text is no bitmap. */
   static parse(text: string): UnitBitmap | null {
     try {
       const bytes = inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: BITS / 8 });

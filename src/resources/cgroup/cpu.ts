@@ -1,6 +1,6 @@
 import type { ResourceSample } from '../../core/record.js';
 import type { ControllerCgroup } from './find.js';
-import { exactCount, firstNumber, lineNumber, secondNumber, seconds, textOf } from './kernel-file.js';
+import { exactCount, firstNumber, lineNumber, secondNumber, seconds, readText } from './kernel-file.js';
 
 type CpuFigures = ResourceSample['cpu'];
 
@@ -10,7 +10,7 @@ export type CpuUsage = Pick<CpuFigures, 'userSeconds' | 'systemSeconds'> & { usa
 /** How often the cgroup was stopped at its own quota. */
 export type Throttling = Pick<CpuFigures, 'periods' | 'throttledPeriods' | 'throttledSeconds'>;
 
-/** The CPU limit that one cgroup holds. */
+/** The CPU limit of one cgroup. */
 export interface CpuQuota {
   /** Cgroup of the quota: its throttling cannot be compared with that of another cgroup. */
   directory: string;
@@ -34,11 +34,11 @@ export const UNKNOWN_THROTTLING: Throttling = { periods: null, throttledPeriods:
 /** CPU limit of an unlimited cgroup, or of none. */
 export const NOT_LIMITED: CpuLimit = { quotas: [], anySeconds: null, earlierSeconds: null };
 
-/** Null when the kernel does not say. A running process has used CPU, so a total of 0 is a stub (gVisor). */
+/** Null when the kernel has no figure. A running process has used CPU, so a total of 0 is a stub (gVisor). */
 export function readCpuUsage(root: string, { version, directories }: ControllerCgroup): CpuUsage | null {
   const own = `${root}${directories[0]!}`;
   const { usageSeconds, ...split } =
-    version === 'v2' ? parseUsage(textOf(`${own}/cpu.stat`)) : usageV1((name) => textOf(`${own}/cpuacct.${name}`));
+    version === 'v2' ? parseUsage(readText(`${own}/cpu.stat`)) : usageV1((name) => readText(`${own}/cpuacct.${name}`));
   return usageSeconds === null || usageSeconds === 0 ? null : { usageSeconds, ...split };
 }
 
@@ -65,13 +65,13 @@ function usageV1(read: (name: string) => string): Usage {
   return { usageSeconds: usageSeconds ?? sum, userSeconds, systemSeconds };
 }
 
-/** The CPU quotas up to the mount point. The kernel counts throttling only in the cgroup that holds the quota. */
+/** The CPU quotas up to the mount point. The kernel counts throttling only in the cgroup that has the quota. */
 export function readCpuLimit(root: string, { version, directories }: ControllerCgroup): CpuLimit {
-  const throttlingIn = (file: string): Throttling => parseThrottling(textOf(`${root}${file}`), version);
+  const throttlingIn = (file: string): Throttling => parseThrottling(readText(`${root}${file}`), version);
   const local = `${directories[0]}/cpu.stat.local`;
   const earlierSeconds = throttlingIn(local).throttledSeconds;
   const quotas = directories.flatMap((directory, level) => {
-    const cores = quotaOf(version, `${root}${directory}`);
+    const cores = readQuota(version, `${root}${directory}`);
     if (cores === null) return [];
     return [{ directory, isAncestor: level > 0, cores, throttling: throttlingIn(`${directory}/cpu.stat`) }];
   });
@@ -92,19 +92,19 @@ export const parseThrottling = (stat: string, version: 'v1' | 'v2'): Throttling 
       : seconds(lineNumber(stat, 'throttled_usec'), 1e6),
 });
 
-function quotaOf(version: 'v1' | 'v2', directory: string): number | null {
-  if (version === 'v2') return parseCpuMax(textOf(`${directory}/cpu.max`));
-  const quotaUs = firstNumber(textOf(`${directory}/cpu.cfs_quota_us`));
+function readQuota(version: 'v1' | 'v2', directory: string): number | null {
+  if (version === 'v2') return parseCpuMax(readText(`${directory}/cpu.max`));
+  const quotaUs = firstNumber(readText(`${directory}/cpu.cfs_quota_us`));
   // A quota of -1 is none.
   if (quotaUs === null || quotaUs <= 0) return null;
-  return coresOf(quotaUs, firstNumber(textOf(`${directory}/cpu.cfs_period_us`)));
+  return divideQuota(quotaUs, firstNumber(readText(`${directory}/cpu.cfs_period_us`)));
 }
 
 /** `quota period`, or `max period`, in microseconds; the kernel's own period is 100 ms. */
 export function parseCpuMax(text: string): number | null {
   const quotaUs = firstNumber(text);
-  return quotaUs === null ? null : coresOf(quotaUs, secondNumber(text) ?? 100_000);
+  return quotaUs === null ? null : divideQuota(quotaUs, secondNumber(text) ?? 100_000);
 }
 
-const coresOf = (quotaUs: number, periodUs: number | null): number | null =>
+const divideQuota = (quotaUs: number, periodUs: number | null): number | null =>
   quotaUs <= 0 || periodUs === null || periodUs <= 0 ? null : quotaUs / periodUs;

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import type { ResourceSample } from '../../core/record.js';
-import { textOf } from './kernel-file.js';
+import { readText } from './kernel-file.js';
 import { parseMembership } from './membership.js';
 import { type CgroupMount, parseMountInfo } from './mount-info.js';
 
@@ -41,8 +41,8 @@ const MAX_SEARCHED = 2_000;
 
 /** Finds the own cgroup per controller: v1 where a v1 mount carries it, else v2. Never throws. */
 export function discoverCgroups(root: string): CgroupLayout {
-  const membership = parseMembership(textOf(`${root}/proc/self/cgroup`));
-  const mounts = parseMountInfo(textOf(`${root}/proc/self/mountinfo`));
+  const membership = parseMembership(readText(`${root}/proc/self/cgroup`));
+  const mounts = parseMountInfo(readText(`${root}/proc/self/mountinfo`));
   const find = (path: string | undefined | null, carries: (mount: CgroupMount) => boolean, files: readonly string[]) =>
     path === undefined || path === null ? null : best(path, mounts.filter(carries), root, files);
 
@@ -51,18 +51,18 @@ export function discoverCgroups(root: string): CgroupLayout {
     find(membership.v1.get(name), (m) => m.version === 'v1' && m.controllers.has(name), V1_FILES[name]) ?? unified;
 
   const layout = { cpu: controller('cpu'), cpuacct: controller('cpuacct'), memory: controller('memory'), unified };
-  return { ...layout, version: versionOf(layout), trust: trustOf(layout) };
+  return { ...layout, version: nameVersion(layout), trust: rateTrust(layout) };
 }
 
 type Controllers = Omit<CgroupLayout, 'version' | 'trust'>;
 
-function versionOf({ cpu, cpuacct, memory, unified }: Controllers): CgroupLayout['version'] {
+function nameVersion({ cpu, cpuacct, memory, unified }: Controllers): CgroupLayout['version'] {
   const v1 = [cpu, cpuacct, memory].some((controller) => controller?.version === 'v1');
   if (unified === null) return v1 ? 'v1' : 'none';
   return v1 ? 'hybrid' : 'v2';
 }
 
-function trustOf({ cpu, cpuacct, memory }: Controllers): CgroupLayout['trust'] {
+function rateTrust({ cpu, cpuacct, memory }: Controllers): CgroupLayout['trust'] {
   const found = [cpu, cpuacct, memory].filter((controller) => controller !== null);
   if (found.length === 0) return 'none';
   return found.every((controller) => controller.trust === 'exact') ? 'exact' : 'guess';
@@ -98,7 +98,7 @@ function best(
 
 const isUsualPlace = (point: string): boolean => point === '/sys/fs/cgroup' || point.startsWith('/sys/fs/cgroup/');
 
-/** A root is told by a file that only it has (v1), or by having none that all others have (v2). */
+/** A root has a file that only roots have (v1), or none of the files that all others have (v2). */
 const isRoot = (directory: string, version: ControllerCgroup['version']): boolean =>
   version === 'v1' ? hasOne(directory, [ROOT_V1_FILE]) : !hasOne(directory, BELOW_ROOT_V2_FILES);
 
@@ -120,14 +120,14 @@ function findOwn(root: string, top: string, depth: number): string | null {
   const own = new RegExp(`^(${process.pid}|${pidIn(root)})$`, 'm');
   for (const directory of level) {
     if (++searched > MAX_SEARCHED) return null;
-    if (own.test(textOf(`${root}${directory}/cgroup.procs`))) return directory;
+    if (own.test(readText(`${root}${directory}/cgroup.procs`))) return directory;
   }
   return null;
 }
 
 /** The own process id as the file tree below `root` knows it. */
 function pidIn(root: string): number {
-  return Number(/^Pid:\s*(\d+)$/m.exec(textOf(`${root}/proc/self/status`))?.[1] ?? process.pid);
+  return Number(/^Pid:\s*(\d+)$/m.exec(readText(`${root}/proc/self/status`))?.[1] ?? process.pid);
 }
 
 function subdirectories(directory: string): string[] {

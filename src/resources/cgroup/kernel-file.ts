@@ -15,7 +15,7 @@ export function takingTexts<T>(texts: ReadonlyMap<string, string> | null, paths:
 }
 
 /** Opened for each read: what is kept open would be of the cgroup that it was. `''` where there is none, or it may not be read. */
-export function textOf(path: string): string {
+export function readText(path: string): string {
   noted?.add(path);
   const text = given?.get(path);
   if (text !== undefined) return text;
@@ -28,7 +28,7 @@ export function textOf(path: string): string {
 
 const INTEGER = /(-?\d+)(?=\s|$)/y;
 
-/** The decimal integer that stands at `at`; null for anything else, and for 2^63 and above, which is no figure. */
+/** The decimal integer at `at`; null for anything else, and for 2^63 and above, which is no figure. */
 function integerAt(text: string, at: number): number | null {
   INTEGER.lastIndex = at;
   const found = INTEGER.exec(text);
@@ -49,11 +49,11 @@ export function lineNumber(text: string, key: string): number | null {
   return at < 0 ? null : integerAt(text, at + key.length + 1);
 }
 
-/** A count, or a number of bytes, that a double holds exactly; null beyond that, because then it is no real one. */
+/** A count, or a number of bytes, that a double represents exactly; null beyond that, because then it is no real one. */
 export const exactCount = (value: number | null): number | null =>
   value === null || value < 0 || value > Number.MAX_SAFE_INTEGER ? null : value;
 
-/** A counter of time in seconds; null for what no counter says. */
+/** A counter of time in seconds; null for a value that no counter has. */
 export const seconds = (value: number | null, unitsPerSecond: number): number | null =>
   value === null || value < 0 ? null : value / unitsPerSecond;
 

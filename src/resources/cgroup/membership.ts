@@ -1,11 +1,11 @@
-/** Which cgroup the process is in, per hierarchy: what `/proc/self/cgroup` says. */
+/** The cgroup of the process in each hierarchy, by `/proc/self/cgroup`. */
 export interface Membership {
   /** Path in the cgroup v2 hierarchy; null when there is none. */
   v2: string | null;
   v1: ReadonlyMap<string, string>;
 }
 
-/** Only the first two colons separate: the path may hold more (`…slice:cri-containerd:<id>`). The kernel marks that of a removed cgroup. */
+/** Only the first two colons separate: the path may contain more (`…slice:cri-containerd:<id>`). The kernel marks that of a removed cgroup. */
 const LINE = /^(\d+):([^:]*):(\/.*?)(?: \(deleted\))?$/s;
 
 /** Parses `/proc/self/cgroup` (cgroups(7)): lines of `id:controllers:path` in any order. Lines that are none are skipped. */

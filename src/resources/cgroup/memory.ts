@@ -1,13 +1,13 @@
 import type { ResourceSample } from '../../core/record.js';
 import type { ControllerCgroup } from './find.js';
-import { exactCount, firstNumber, lineNumber, textOf } from './kernel-file.js';
+import { exactCount, firstNumber, lineNumber, readText } from './kernel-file.js';
 
 /** Memory figures of the cgroup itself. */
 export type MemoryFigures = Omit<ResourceSample['memory'], 'availableBytes'>;
 
 /** Memory of the own cgroup against the limits above it. Bytes; unknown or unlimited is null. */
 export interface MemoryReading {
-  /** Null when no cgroup tells its usage. */
+  /** Null when no cgroup has a usage. */
   figures: MemoryFigures | null;
   limitBytes: number | null;
   highBytes: number | null;
@@ -44,8 +44,8 @@ const STAT = {
 const KERNEL_PARTS = ['slab', 'kernel_stack', 'pagetables', 'percpu'] as const;
 
 /**
- * Null when no level tells a usage or a limit.
- * @param rssBytes The process's own memory: used at the least, where no cgroup says more.
+ * Null when no level has a usage or a limit.
+ * @param rssBytes The process's own memory: used at the least, where no cgroup has a higher figure.
  */
 export function readMemory(
   root: string,
@@ -53,24 +53,26 @@ export function readMemory(
   rssBytes: number,
 ): MemoryReading | null {
   const names = FILES[version];
-  const bytesOf = (directory: string, name: string): number | null =>
-    exactCount(firstNumber(textOf(`${root}${directory}/${name}`)));
-  const limitIn = (directory: string, name: string): number | null => limitOf(bytesOf(directory, name));
-  const statOf = (directory: string): string => textOf(`${root}${directory}/memory.stat`);
+  const readBytes = (directory: string, name: string): number | null =>
+    exactCount(firstNumber(readText(`${root}${directory}/${name}`)));
+  const limitIn = (directory: string, name: string): number | null => toLimit(readBytes(directory, name));
+  const readStat = (directory: string): string => readText(`${root}${directory}/memory.stat`);
   let own: { directory: string; usageBytes: number } | undefined;
   const levels = directories.map((directory) => {
     const limitBytes = limitIn(directory, names.limit);
     const highBytes = names.high === null ? null : limitIn(directory, names.high);
     const boundBytes = least([limitBytes, highBytes]);
-    const usageBytes = own === undefined || boundBytes !== null ? bytesOf(directory, names.usage) : null;
+    const usageBytes = own === undefined || boundBytes !== null ? readBytes(directory, names.usage) : null;
     // The nearest ancestor accounts for an own cgroup whose controller is off (v2).
     if (usageBytes !== null) own ??= { directory, usageBytes };
     return { directory, usageBytes, limitBytes, highBytes, boundBytes };
   });
-  const ownStat = own === undefined ? '' : statOf(own.directory);
+  const ownStat = own === undefined ? '' : readStat(own.directory);
   const ownUse =
-    own === undefined ? { workingSetBytes: rssBytes, heldBytes: rssBytes } : useOf(own.usageBytes, ownStat, version);
-  const leftOf = (boundBytes: number, { workingSetBytes, heldBytes } = NOTHING) => ({
+    own === undefined
+      ? { workingSetBytes: rssBytes, heldBytes: rssBytes }
+      : measureUse(own.usageBytes, ownStat, version);
+  const subtractUse = (boundBytes: number, { workingSetBytes, heldBytes } = NOTHING) => ({
     // A parent uses at least what its child does.
     headroomBytes: Math.max(0, boundBytes - Math.max(ownUse.workingSetBytes, workingSetBytes)),
     leftBytes: Math.max(0, boundBytes - Math.max(ownUse.heldBytes, heldBytes)),
@@ -79,12 +81,12 @@ export function readMemory(
   const bounds = levels.flatMap(({ directory, limitBytes, boundBytes, usageBytes }) => {
     if (boundBytes === null) return [];
     const isOther = directory !== own?.directory && usageBytes !== null;
-    const left = leftOf(boundBytes, isOther ? useOf(usageBytes, statOf(directory), version) : undefined);
+    const left = subtractUse(boundBytes, isOther ? measureUse(usageBytes, readStat(directory), version) : undefined);
     return [{ limitBytes, ...left, byAncestor: directory !== directories[0] }];
   });
-  // v1 tells the lowest limit up the tree even where the ancestors cannot be seen (the task limit of ECS).
-  const lowestBytes = version === 'v1' ? limitOf(exactCount(lineNumber(ownStat, 'hierarchical_memory_limit'))) : null;
-  if (lowestBytes !== null) bounds.push({ limitBytes: lowestBytes, ...leftOf(lowestBytes), byAncestor: true });
+  // v1 has the lowest limit up the tree even where the ancestors are hidden (the task limit of ECS).
+  const lowestBytes = version === 'v1' ? toLimit(exactCount(lineNumber(ownStat, 'hierarchical_memory_limit'))) : null;
+  if (lowestBytes !== null) bounds.push({ limitBytes: lowestBytes, ...subtractUse(lowestBytes), byAncestor: true });
 
   const highBytes = least(levels.map((level) => level.highBytes));
   if (own === undefined && bounds.length === 0) return null;
@@ -96,9 +98,9 @@ export function readMemory(
         : {
             usageBytes: own.usageBytes,
             ...parseMemoryStat(ownStat, own.usageBytes, version),
-            ...(version === 'v1' ? { kernelBytes: bytesOf(own.directory, 'memory.kmem.usage_in_bytes') } : {}),
-            peakBytes: bytesOf(own.directory, names.peak),
-            oomKills: exactCount(lineNumber(textOf(`${root}${own.directory}/${names.oom}`), 'oom_kill')),
+            ...(version === 'v1' ? { kernelBytes: readBytes(own.directory, 'memory.kmem.usage_in_bytes') } : {}),
+            peakBytes: readBytes(own.directory, names.peak),
+            oomKills: exactCount(lineNumber(readText(`${root}${own.directory}/${names.oom}`), 'oom_kill')),
           },
     limitBytes,
     highBytes,
@@ -129,17 +131,17 @@ export function parseMemoryStat(
 
 const NOTHING = { workingSetBytes: 0, heldBytes: 0 };
 
-/** The working set, all of the usage where `memory.stat` does not tell (gVisor); and what is left of it without all that the kernel takes back. */
-function useOf(usageBytes: number, stat: string, version: Version): typeof NOTHING {
+/** The working set, all of the usage where `memory.stat` is missing (gVisor); and what is left of it without all that the kernel takes back. */
+function measureUse(usageBytes: number, stat: string, version: Version): typeof NOTHING {
   const workingSetBytes = parseMemoryStat(stat, usageBytes, version).workingSetBytes ?? usageBytes;
   const line = (key: string): number => exactCount(lineNumber(stat, key)) ?? 0;
-  // tmpfs is in neither. v1 does not tell the slabs.
+  // tmpfs is in neither. v1 has no line for slabs.
   const heldBytes = Math.max(0, workingSetBytes - line(STAT[version].activeFile) - line('slab_reclaimable'));
   return { workingSetBytes, heldBytes };
 }
 
 /** v1 has no word for "no limit": it writes 2^63 rounded down to a page, which is no exact count. 0 would allow no process. */
-const limitOf = (bytes: number | null): number | null => (bytes === 0 ? null : bytes);
+const toLimit = (bytes: number | null): number | null => (bytes === 0 ? null : bytes);
 
 function least(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);

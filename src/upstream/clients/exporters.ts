@@ -10,11 +10,11 @@ interface OtelGlobal {
   readonly context?: { active(): { getValue(key: symbol): unknown } };
 }
 
-/** Whether the code that runs exports telemetry: the OpenTelemetry SDK says so around each export. */
+/** Whether the code that runs exports telemetry: the OpenTelemetry SDK marks the context of each export. */
 const isSuppressed = (): boolean =>
   (globalThis as { [OTEL_API]?: OtelGlobal })[OTEL_API]?.context?.active().getValue(SUPPRESSED) === true;
 
-/** Tells calls of the process's telemetry from its work, by the addresses that exporters are given in the environment. */
+/** Finds calls of the process's telemetry, by the addresses in the environment of its exporters. */
 export class Exporters {
   private readonly endpoints: readonly { readonly host: string; readonly path: string }[];
 

@@ -2,7 +2,7 @@ import { errorMonitor, type EventEmitter } from 'node:events';
 import { requestContext, type RequestState } from '../../request/request-state.js';
 import type { Channels } from '../channels.js';
 import type { Call } from '../upstream.js';
-import { shapeOf } from './statement.js';
+import { removeValues } from './statement.js';
 import { endingCallback, settling, surround, surroundLending, type Callback } from './surround.js';
 import { Stops } from './stops.js';
 import { hasMethods, serverName, type ServerAt, type Watch } from './watched-server.js';
@@ -81,12 +81,12 @@ const isConnection = (connection: unknown): connection is object =>
   typeof connection === 'object' && connection !== null && hasMethods(connection, 'query', 'execute');
 
 const LENDING = 'tracing:mysql2:pool:connect';
-/** The request that has asked a pool for a connection: the pool lends in the context of the request that gives it back. */
+/** The request that waits for a connection: a pool lends in the context of the request that releases one. */
 const askedBy = new WeakMap<object, RequestState | undefined>();
 const readRequest = (traced: object): RequestState | undefined =>
   askedBy.has(traced) ? askedBy.get(traced) : requestContext.getStore();
 
-/** The object of the callback API, which that of the promise API holds. */
+/** The object of the callback API inside that of the promise API. */
 export function findCore(client: object): object {
   if (!hasMethods(client, 'query', 'execute')) return client;
   const { pool, connection } = client as { pool?: object; connection?: object };
@@ -108,7 +108,7 @@ function surroundStatements(connection: object, serverAt: ServerAt): () => void 
   const server = serverAt('sql', 'mysql', findHost((connection as { config?: Config }).config));
   const stops = ['query', 'execute'].map((name) =>
     surround(connection, name, (given, proceed) =>
-      endByResult(given, proceed, server.begin(name, shapeOf(readStatement(given[0])))),
+      endByResult(given, proceed, server.begin(name, removeValues(readStatement(given[0])))),
     ),
   );
   return () => stops.forEach((stop) => stop());

@@ -6,5 +6,5 @@ const NAME_OR_VALUE =
   /`[^`]*`|'(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?|\b(?:0x[\da-f]+|\d[\d.]*(?:e[+-]?\d+)?)\b/gis;
 
 /** A statement of MySQL without its values: statements of one shape are alike. */
-export const shapeOf = (statement: string): string =>
+export const removeValues = (statement: string): string =>
   statement.slice(0, MAX_LENGTH).replace(NAME_OR_VALUE, (part) => (part.startsWith('`') ? part : '?'));

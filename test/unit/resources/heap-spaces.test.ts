@@ -9,7 +9,7 @@ const run = promisify(execFile);
 const ASK = 'console.log(process.versions.node, require("node:v8").getHeapStatistics().heap_size_limit)';
 
 describe.each(nodeBinaries())('the spaces of the heap, on $name', ({ execPath }) => {
-  const limitOf = async (...flags: string[]): Promise<{ version: string; limitBytes: number }> => {
+  const toLimit = async (...flags: string[]): Promise<{ version: string; limitBytes: number }> => {
     const { stdout } = await run(execPath, [...flags, '-e', ASK], { env: {} });
     const [version, limit] = stdout.trim().split(' ');
     return { version: version!, limitBytes: Number(limit) };
@@ -17,9 +17,9 @@ describe.each(nodeBinaries())('the spaces of the heap, on $name', ({ execPath })
 
   it('are what V8 has', async () => {
     const [unset, set, small] = [
-      await limitOf(),
-      await limitOf('--max-old-space-size=384'),
-      await limitOf('--max-old-space-size=384', '--max-semi-space-size=8'),
+      await toLimit(),
+      await toLimit('--max-old-space-size=384'),
+      await toLimit('--max-old-space-size=384', '--max-semi-space-size=8'),
     ];
     const youngBytes = set.limitBytes - 384 * MIB;
     expect(heapSpaces(set.limitBytes, '--max-old-space-size=384', set.version)).toEqual({
@@ -35,7 +35,7 @@ describe.each(nodeBinaries())('the spaces of the heap, on $name', ({ execPath })
     );
     if (Number.parseInt(set.version, 10) < 22) return;
     // Node counts whole megabytes.
-    const share = await limitOf('--max-old-space-size-percentage=25');
+    const share = await toLimit('--max-old-space-size-percentage=25');
     const spaces = heapSpaces(
       share.limitBytes,
       '--max-old-space-size-percentage=25',

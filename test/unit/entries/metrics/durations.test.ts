@@ -6,7 +6,7 @@ const get = (route: string, status: number) => ({ method: 'GET', route, handler:
 const labelled = ({ labels }: { labels: Attributes }): string =>
   `${labels['http.route']} ${labels['http.response.status_code']}`;
 const indexWith = (rules: Partial<SeriesRules<Attributes>> = {}) =>
-  new SeriesIndex<Attributes>(new SeriesCap(), { labelsOf: (attributes) => attributes, ...rules });
+  new SeriesIndex<Attributes>(new SeriesCap(), { toLabels: (attributes) => attributes, ...rules });
 
 describe('the series of a duration', () => {
   it('are of a status, and of its class for a route with more than eight of them, from the first on', () => {
@@ -21,7 +21,7 @@ describe('the series of a duration', () => {
   });
 
   it('are of classes alone where the sink says so, in its words', () => {
-    const index = indexWith({ byClass: true, classOf: (status) => `${Math.floor(status / 100)}xx` });
+    const index = indexWith({ byClass: true, nameClass: (status) => `${Math.floor(status / 100)}xx` });
     expect([200, 204, 503].map((status) => labelled(index.of(get('/a', status))))).toEqual([
       '/a 2xx',
       '/a 2xx',

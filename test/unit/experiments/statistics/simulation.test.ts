@@ -52,15 +52,15 @@ it.each(LONG ? [5, 10] : [10])('30 anytime-valid looks stay within 5 %, %s new u
 /** Correlation of the units' averages in the experiment with those before it, from many units. */
 function correlation(unitEffect: number): number {
   const rows = drawUnits(new SeededRandom(8), { unitsPerArm: 5_000, unitEffect, effect: 0, before: true });
-  const meanOf = (pick: (row: (typeof rows)[number]) => number): number =>
+  const readMean = (pick: (row: (typeof rows)[number]) => number): number =>
     rows.reduce((total, row) => total + pick(row), 0) / rows.length;
   // Linearised by hand: residual of the ratio, as the unit contributes to it.
-  const y = meanOf((row) => row.sum) / meanOf((row) => row.count);
-  const x = meanOf((row) => row.beforeSum!) / meanOf((row) => row.beforeCount!);
+  const y = readMean((row) => row.sum) / readMean((row) => row.count);
+  const x = readMean((row) => row.beforeSum!) / readMean((row) => row.beforeCount!);
   const yOf = (row: (typeof rows)[number]): number => row.sum - y * row.count;
   const xOf = (row: (typeof rows)[number]): number => row.beforeSum! - x * row.beforeCount!;
-  const xy = meanOf((row) => yOf(row) * xOf(row));
-  return xy / Math.sqrt(meanOf((row) => yOf(row) ** 2) * meanOf((row) => xOf(row) ** 2));
+  const xy = readMean((row) => yOf(row) * xOf(row));
+  return xy / Math.sqrt(readMean((row) => yOf(row) ** 2) * readMean((row) => xOf(row) ** 2));
 }
 
 it.each([0.1, 0.3])('CUPED narrows the interval to √(1 - ρ²), unit effect %s', (unitEffect) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { experimentsOption } from '../../../../src/experiments/experiments.options.js';
 import type { ExperimentsOptions } from '../../../../src/experiments/experiments.options.js';
-import { hashOf } from '../../../../src/experiments/unit-hash.js';
+import { hashText } from '../../../../src/experiments/unit-hash.js';
 import { engineWith, owner, request, routeOf } from '../../../fixtures/experiments/engine.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
 
@@ -20,7 +20,7 @@ function shop({ stop, factor = 1, failing = [0, 0] }: World, seed: number) {
   const gates = {
     check(_gate: string, { userId }: { userId: string }) {
       asked.push(userId);
-      return { on: hashOf(userId, seed) % 2 === 0 };
+      return { on: hashText(userId, seed) % 2 === 0 };
     },
   };
   const { engine } = engineWith({ gates, stop });

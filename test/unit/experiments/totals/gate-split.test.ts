@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { mergeTotals, reportOf } from '../../../../src/index.js';
 import { engineWith, end, owner, request, routeOf } from '../../../fixtures/experiments/engine.js';
-import { hashOf } from '../../../../src/experiments/unit-hash.js';
+import { hashText } from '../../../../src/experiments/unit-hash.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
 
 interface Hour {
@@ -19,7 +19,7 @@ function totalsOf(
   let share = 0;
   const { engine } = engineWith({
     gates: {
-      check: (_gate, { userId }) => ({ on: hashOf(userId, seed) / 2 ** 32 < share }),
+      check: (_gate, { userId }) => ({ on: hashText(userId, seed) / 2 ** 32 < share }),
       ...(knowsShare ? { share: () => share } : {}),
     },
   });
