@@ -1,4 +1,3 @@
-import { entryOf } from '../core/entry-of.js';
 import type { RequestTime, UpstreamUse } from '../core/record.js';
 import type { TimeSplit } from '../request/request-state.js';
 import type { Target } from './target.js';
@@ -11,23 +10,6 @@ export interface LoopClock {
   readonly idleMs: () => number;
 }
 
-/** A call, or a wait for a connection of a pool, as its request counts it. */
-export interface Counted {
-  readonly startedMs: number;
-  readonly isWait: boolean;
-  /** Whether the call has failed already, for a client that reports failures late. */
-  hasFailed?(): boolean;
-}
-
-/** A call or a wait under way. */
-export interface OpenCall {
-  readonly of: RequestCalls;
-  readonly call: Counted;
-  readonly use: Use;
-  /** Calls for the same URL or command; null: this one is like no other. */
-  readonly alike: Alike | null;
-}
-
 /** URLs and commands of one request that are counted apart for one target. */
 const MAX_SAME = 64;
 
@@ -38,6 +20,8 @@ class Alike {
   private sinceMs = 0;
   private unionMs = 0;
   private maxMs = 0;
+
+  constructor(readonly what: string) {}
 
   began(nowMs: number): void {
     if (this.open === 0) this.sinceMs = nowMs;
@@ -65,15 +49,16 @@ class Use {
   waits = 0;
   /** Waits at the same time count each. */
   waitMs = 0;
-  private readonly same = new Map<string, Alike>();
+  // A list is cheaper than a map: most requests repeat few URLs and commands.
+  private readonly same: Alike[] = [];
 
   constructor(readonly target: Target) {}
 
   findAlike(what: string): Alike | null {
-    let alike = this.same.get(what);
+    let alike = this.same.find((one) => one.what === what);
     if (alike === undefined) {
-      if (this.same.size >= MAX_SAME) return null;
-      this.same.set(what, (alike = new Alike()));
+      if (this.same.length >= MAX_SAME) return null;
+      this.same.push((alike = new Alike(what)));
     }
     alike.calls += 1;
     return alike;
@@ -85,8 +70,47 @@ class Use {
   }
 
   /** The most frequent URL or command. */
-  get mostAlike(): Alike {
-    return [...this.same.values()].reduce((most, one) => (one.calls > most.calls ? one : most), new Alike());
+  get mostAlike(): Alike | null {
+    let most: Alike | null = null;
+    for (const one of this.same) if (most === null || one.calls > most.calls) most = one;
+    return most;
+  }
+}
+
+/** A call under way, or a wait for a connection of a pool. */
+export class Call {
+  /** Its request, where one is known and times it. */
+  calls: RequestCalls | null = null;
+  use: Use | null = null;
+  /** Calls for the same URL or command; null: this one is like no other. */
+  alike: Alike | null = null;
+  /** The call on the scope within the request that makes it: a resolver or a measured method. */
+  scoped: Call | null = null;
+  /** Whether the call has failed already, for a client that reports failures late. */
+  hasFailed: (() => boolean) | null = null;
+  private isOver = false;
+
+  constructor(
+    private readonly clock: LoopClock,
+    readonly target: Target,
+    readonly isWait: boolean,
+    readonly startedMs: number,
+  ) {}
+
+  /** Counts the first end only. */
+  end(failed: boolean): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    const nowMs = this.clock.nowMs();
+    const { target, scoped } = this;
+    if (this.isWait) target.pools?.waits.record(nowMs - this.startedMs);
+    else {
+      target.inFlight -= 1;
+      if (failed) target.errors += 1;
+      target.durations.record(nowMs - this.startedMs);
+    }
+    this.calls?.end(this, nowMs, failed);
+    scoped?.calls?.end(scoped, nowMs, failed);
   }
 }
 
@@ -98,10 +122,9 @@ export class RequestCalls {
   /** No call was under way, and the request waited for a connection. */
   poolWaitMs = 0;
   poolWaitIdleMs = 0;
-  readonly uses = new Map<Target, Use>();
-  private readonly open = new Set<OpenCall>();
-  private calls = 0;
-  private waits = 0;
+  readonly uses: Use[] = [];
+  private readonly open: Call[] = [];
+  private openCalls = 0;
   private timed = 0;
   private sinceMs = 0;
   private sinceIdleMs = 0;
@@ -111,35 +134,39 @@ export class RequestCalls {
     private readonly maxTimed: number,
   ) {}
 
-  /** Null: the call is counted and not timed. `what` null: it is like no other. */
-  begin(call: Counted, target: Target, what: string | null): OpenCall | null {
+  /** Counts a call, and times it up to the maximum. `what` null: it is like no other. */
+  begin(call: Call, what: string | null): void {
     const { startedMs, isWait } = call;
-    const use = entryOf(this.uses, target, () => new Use(target));
+    const use = this.findUse(call.target);
     if (isWait) use.waits += 1;
     else use.calls += 1;
     const alike = what === null ? null : use.findAlike(what);
-    if (!isWait && ++this.timed > this.maxTimed) return null;
-    if (this.calls === 0 && (!isWait || this.waits === 0)) this.turn(startedMs);
-    if (isWait) this.waits += 1;
-    else this.calls += 1;
+    if (!isWait && ++this.timed > this.maxTimed) return;
+    if (this.openCalls === 0) this.turn(startedMs);
+    if (!isWait) this.openCalls += 1;
     alike?.began(startedMs);
-    const open = { of: this, call, use, alike };
-    this.open.add(open);
-    return open;
+    this.open.push(call);
+    call.calls = this;
+    call.use = use;
+    call.alike = alike;
   }
 
   /** Ends a call, which may have ended with its request already. */
-  end(open: OpenCall, nowMs: number, failed: boolean): void {
-    if (!this.open.delete(open)) return;
-    const { call, use, alike } = open;
+  end(call: Call, nowMs: number, failed: boolean): void {
+    const { open } = this;
+    const at = open.lastIndexOf(call);
+    if (at === -1) return;
+    const { isWait, alike } = call;
+    const use = call.use!;
+    if (this.openCalls === (isWait ? 0 : 1)) this.turn(nowMs);
+    open[at] = open.at(-1)!;
+    open.pop();
     const ms = Math.max(0, nowMs - call.startedMs);
-    if (this.calls === (call.isWait ? 0 : 1)) this.turn(nowMs);
-    if (call.isWait) {
-      this.waits -= 1;
+    if (isWait) {
       use.waitMs += ms;
       return;
     }
-    this.calls -= 1;
+    this.openCalls -= 1;
     if (failed) use.errors += 1;
     use.wallMs += ms;
     use.maxMs = Math.max(use.maxMs, ms);
@@ -148,23 +175,32 @@ export class RequestCalls {
 
   /** The request ends. */
   close(nowMs: number): void {
-    for (const open of this.open) this.end(open, nowMs, open.call.hasFailed?.() === true);
+    for (let call = this.open.at(-1); call !== undefined; call = this.open.at(-1))
+      this.end(call, nowMs, call.hasFailed?.() === true);
   }
 
   /** Adds the time since the last change to what it was spent with. */
   turn(nowMs: number): void {
     const idleMs = this.clock.idleMs();
-    const ms = Math.max(0, nowMs - this.sinceMs);
-    const ofIdleMs = Math.min(ms, Math.max(0, idleMs - this.sinceIdleMs));
-    if (this.calls > 0) {
-      this.upstreamMs += ms;
-      this.upstreamIdleMs += ofIdleMs;
-    } else if (this.waits > 0) {
-      this.poolWaitMs += ms;
-      this.poolWaitIdleMs += ofIdleMs;
+    if (this.open.length > 0) {
+      const ms = Math.max(0, nowMs - this.sinceMs);
+      const loopIdleMs = Math.min(ms, Math.max(0, idleMs - this.sinceIdleMs));
+      if (this.openCalls > 0) {
+        this.upstreamMs += ms;
+        this.upstreamIdleMs += loopIdleMs;
+      } else {
+        this.poolWaitMs += ms;
+        this.poolWaitIdleMs += loopIdleMs;
+      }
     }
     this.sinceMs = nowMs;
     this.sinceIdleMs = idleMs;
+  }
+
+  private findUse(target: Target): Use {
+    let use = this.uses.find((one) => one.target === target);
+    if (use === undefined) this.uses.push((use = new Use(target)));
+    return use;
   }
 }
 

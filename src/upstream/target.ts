@@ -62,6 +62,8 @@ const MAX_NAME = 100;
 /** Finds the target of a call; beyond `maxTargets` all calls are `other`. */
 export class Targets {
   private readonly found = new Map<string, Target>();
+  /** Targets without a name of the application's, by client and host: a call makes no text for its name. */
+  private readonly usual = new Map<string, Map<string, Target>>();
   private readonly other = new Target('other', 'other');
 
   constructor(
@@ -78,7 +80,15 @@ export class Targets {
   }
 
   find(call: MadeCall): Target {
-    return this.named(this.nameFor(call), call.kind);
+    const { client = call.kind, host } = call;
+    if (this.options.target !== null) return this.named(this.nameFor(call, this.options.target), call.kind);
+    const hosts = entryOf(this.usual, client, () => new Map<string, Target>());
+    let target = hosts.get(host);
+    if (target === undefined) {
+      target = this.named(`${client} ${host}`, call.kind);
+      if (target !== this.other) hosts.set(host, target);
+    }
+    return target;
   }
 
   named(given: string, kind: UpstreamKind): Target {
@@ -92,18 +102,16 @@ export class Targets {
     return target;
   }
 
-  private nameFor({ client, kind, host, method, path }: MadeCall): string {
-    const usual = `${client ?? kind} ${host}`;
-    const { target } = this.options;
-    if (target === null) return usual;
+  private nameFor(made: MadeCall, name: NonNullable<UpstreamOptions['target']>): string {
+    const { client, kind, host, method, path } = made;
     try {
-      const given: unknown = target({ kind, host, method, path });
+      const given: unknown = name({ kind, host, method, path });
       if (typeof given === 'string' && given !== '') return given;
       throw new TypeError('it returned no text');
     } catch (error) {
       const cause = `\`upstream.target\` failed: ${reasonOf(error)}`;
       this.report.report(cause, `${cause}. The usual name is taken.`);
-      return usual;
+      return `${client ?? kind} ${host}`;
     }
   }
 }

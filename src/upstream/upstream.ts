@@ -1,43 +1,10 @@
 import { entryOf } from '../core/entry-of.js';
 import type { RequestTime } from '../core/record.js';
-import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
+import { requestContext, type RequestState } from '../request/request-state.js';
 import { isMeasured, type Route } from '../request/routes.js';
 import type { RequestTracker } from '../request/tracker.js';
-import { RequestCalls, RequestTimer, RouteTimes, type Counted, type LoopClock, type OpenCall } from './request-time.js';
+import { Call, RequestCalls, RequestTimer, RouteTimes, type LoopClock } from './request-time.js';
 import type { Target, Targets } from './target.js';
-
-/** A call under way, or a wait for a connection of a pool. */
-export class Call implements Counted {
-  /** The call on its request; null where no request is known, or the call is not timed there. */
-  timed: OpenCall | null = null;
-  /** The call on the scope within the request that makes it: a resolver or a measured method. */
-  scoped: OpenCall | null = null;
-  hasFailed?: () => boolean;
-  private isOver = false;
-
-  constructor(
-    private readonly clock: LoopClock,
-    private readonly target: Target,
-    readonly isWait: boolean,
-    readonly startedMs: number,
-  ) {}
-
-  /** Counts the first end only. */
-  end(failed: boolean): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    const nowMs = this.clock.nowMs();
-    const { target, timed, scoped } = this;
-    if (this.isWait) target.pools?.waits.record(nowMs - this.startedMs);
-    else {
-      target.inFlight -= 1;
-      if (failed) target.errors += 1;
-      target.durations.record(nowMs - this.startedMs);
-    }
-    timed?.of.end(timed, nowMs, failed);
-    scoped?.of.end(scoped, nowMs, failed);
-  }
-}
 
 /** Every request's timer is of this room. */
 const readTimer = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
@@ -89,18 +56,16 @@ export class Upstream {
    * like no other. `background`: without a request the call is not unplaced, like a queue worker's.
    */
   begin(target: Target, what: string | null, background = false): Call | null {
-    const call = this.place(target, what, false);
+    const call = this.place(target, what, false, background);
     if (call === null) return null;
     target.calls += 1;
     target.inFlight += 1;
-    // A request that has ended has its record already.
-    if (!background && storedRequest()?.closed !== false) this.unplaced += 1;
     return call;
   }
 
   /** The code that runs requests a connection of a watched pool. */
   beginWait(target: Target): Call | null {
-    return this.place(target, null, true);
+    return this.place(target, null, true, true);
   }
 
   /** A call that a client reports at its end, without its request. */
@@ -111,37 +76,41 @@ export class Upstream {
   }
 
   /** Begins a call or a wait on the request in whose async context the code runs. */
-  private place(target: Target, what: string | null, isWait: boolean): Call | null {
+  private place(target: Target, what: string | null, isWait: boolean, background: boolean): Call | null {
     const scope = requestContext.getStore();
     const state = scope?.within ?? scope;
     if (state !== undefined && state.owner !== this.lifecycle) return null;
     const call = new Call(this.clock, target, isWait, this.clock.nowMs());
-    if (state === undefined || scope === undefined) return call;
-    call.timed = this.findCalls(state)?.begin(call, target, what) ?? null;
-    if (scope !== state) call.scoped = this.findCalls(scope)?.begin(call, target, what) ?? null;
+    // A request that has ended has its record already.
+    if (state === undefined || scope === undefined || state.closed) {
+      if (!background) this.unplaced += 1;
+      return call;
+    }
+    this.findCalls(state)?.begin(call, what);
+    if (scope !== state && !scope.closed) {
+      call.scoped = new Call(this.clock, target, isWait, call.startedMs);
+      this.findCalls(scope)?.begin(call.scoped, what);
+    }
     return call;
   }
 
   private findCalls(state: RequestState): RequestCalls | null {
-    const timer = state.closed ? null : readTimer(state);
+    const timer = readTimer(state);
     return timer && (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
   }
 }
 
-function addToTargets(timer: RequestTimer, calls: RequestCalls, route: Route | null): void {
-  const uses = [...calls.uses.values()];
+function addToTargets(timer: RequestTimer, { uses }: RequestCalls, route: Route | null): void {
   const called = uses.filter((use) => use.calls > 0);
   timer.upstream = called.map((use) => use.record);
   if (route === null || !isMeasured(route)) return;
-  const [sumMs, waitedMs] = [sum(uses, (use) => use.wallMs), sum(uses, (use) => use.waitMs)];
-  for (const { target, calls: count, wallMs, mostAlike } of called) {
+  const sumMs = uses.reduce((sum, use) => sum + use.wallMs, 0);
+  const waitedMs = uses.reduce((sum, use) => sum + use.waitMs, 0);
+  for (const { target, calls, wallMs, mostAlike } of called) {
     const waitMs = sumMs === 0 ? 0 : (timer.upstreamMs * wallMs) / sumMs;
-    const repeatedMs = Math.min(waitMs, mostAlike.repeatedMs);
-    target.addRequest(route, { calls: count, wallMs, alike: mostAlike.calls, waitMs, repeatedMs });
+    const repeatedMs = Math.min(waitMs, mostAlike?.repeatedMs ?? 0);
+    target.addRequest(route, { calls, wallMs, alike: mostAlike?.calls ?? 0, waitMs, repeatedMs });
   }
   for (const { target, waits, waitMs } of uses)
     if (waits > 0) target.pools?.addRequest(route, waitedMs === 0 ? 0 : (timer.poolWaitMs * waitMs) / waitedMs);
 }
-
-const sum = <T>(all: readonly T[], read: (one: T) => number): number =>
-  all.reduce((total, one) => total + read(one), 0);

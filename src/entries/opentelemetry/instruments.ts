@@ -6,10 +6,6 @@ import type { Measured, Metric, Point } from '../metrics/metric.js';
 
 /** Figures of the process, which each of its applications reports. */
 const OF_PROCESS = /^(?:container|process|nodejs|v8js|perf\.eventloop)\./;
-/** Counters that every application reads from the kernel; all others are counted here. */
-const OF_KERNEL = /^(?:container|process)\./;
-/** The SDK's own bound: it puts all further series of a metric into one. */
-const MAX_SERIES = 2_000;
 
 /** The observers of meters: a provider gives all applications of a process the same one. */
 const observers = new WeakMap<Meter, MeterObserver>();
@@ -29,8 +25,6 @@ export function observe(meter: Meter, measure: () => Measured): () => void {
 class MeterObserver {
   private readonly observed: readonly { readonly metric: Metric; readonly instrument: Observable }[];
   private readonly measures = new Set<() => Measured>();
-  /** Counts of closed applications, added to those that run: no counter may go back. */
-  private readonly closed = new Map<Metric, readonly Point[]>();
 
   constructor(private readonly meter: Meter) {
     this.observed = METRICS.map((metric) => ({ metric, instrument: createInstrument(meter, metric) }));
@@ -43,51 +37,28 @@ class MeterObserver {
     measures.add(measure);
     return () => {
       measures.delete(measure);
-      if (measures.size > 0) return this.keepCounters(measure());
-      this.closed.clear();
-      meter.removeBatchObservableCallback(this.callback, instruments);
+      if (measures.size === 0) meter.removeBatchObservableCallback(this.callback, instruments);
     };
-  }
-
-  private keepCounters(last: Measured): void {
-    const running = [...this.measures].map((measure) => measure());
-    for (const { metric } of this.observed) {
-      if (metric.kind !== 'counter' || OF_KERNEL.test(metric.name)) continue;
-      const left = aggregated(metric, running);
-      const kept = [...this.together(metric, [...running, last])].map(([key, { attributes, value }]) => ({
-        attributes,
-        value: value - (left.get(key)?.value ?? 0),
-      }));
-      this.closed.set(metric, kept.slice(0, MAX_SERIES));
-    }
   }
 
   private readonly callback = (result: BatchObservableResult): void => {
     const all = [...this.measures].map((measure) => measure());
     for (const { metric, instrument } of this.observed) {
-      for (const { value, attributes } of this.together(metric, all).values())
+      for (const { value, attributes } of addedUp(metric, all))
         result.observe(instrument, value, otelAttributes(attributes));
     }
   };
-
-  private together(metric: Metric, all: readonly Measured[]): Map<string, Point> {
-    const points = aggregated(metric, all);
-    for (const point of this.closed.get(metric) ?? [])
-      entryOf(points, buildKey(point), () => ({ ...point, value: 0 })).value += point.value;
-    return points;
-  }
 }
 
-function aggregated(metric: Metric, all: readonly Measured[]): Map<string, Point> {
+/** Points of equal attributes are one series. */
+function addedUp(metric: Metric, all: readonly Measured[]): Iterable<Point> {
   const points = new Map<string, Point>();
   for (const point of all.flatMap((now) => [...metric.read(now)])) {
-    const known = entryOf(points, buildKey(point), () => ({ ...point, value: 0 }));
+    const known = entryOf(points, JSON.stringify(point.attributes), () => ({ ...point, value: 0 }));
     known.value = OF_PROCESS.test(metric.name) ? Math.max(known.value, point.value) : known.value + point.value;
   }
-  return points;
+  return points.values();
 }
-
-const buildKey = ({ attributes }: Point): string => JSON.stringify(attributes);
 
 const STATUS_OF: readonly string[] = ['http.response.status_code', 'status'];
 

@@ -1,7 +1,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { listenShared } from '../../core/shared-listener.js';
 import type { Channels } from '../channels.js';
-import type { Call, Upstream } from '../upstream.js';
+import type { Call } from '../request-time.js';
+import type { Upstream } from '../upstream.js';
 import type { Exporters } from './exporters.js';
 
 const HOST = /^[\w.:[\]-]{1,255}$/;

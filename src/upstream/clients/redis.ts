@@ -1,7 +1,8 @@
 import { isOwnCall } from '../../core/own-calls.js';
 import { requestContext } from '../../request/request-state.js';
 import type { Channels } from '../channels.js';
-import type { Call, Upstream } from '../upstream.js';
+import type { Call } from '../request-time.js';
+import type { Upstream } from '../upstream.js';
 
 /** A command or a transaction on the tracing channels of ioredis and node-redis. */
 interface TracedCommand {
@@ -19,45 +20,52 @@ const CHANNELS = ['ioredis:command', 'node-redis:command', 'node-redis:batch'];
 
 /** Subscribes to ioredis and node-redis: https://nodejs.org/api/diagnostics_channel.html#tracingchannel-channels. */
 export function subscribeRedis(channels: Channels, upstream: Upstream): void {
-  const calls = new WeakMap<TracedCommand, Call>();
-  const end = (traced: TracedCommand): void => calls.get(traced)?.end(traced.error !== undefined);
-  const begin = (traced: TracedCommand): void => {
-    const { batchMode, command = batchMode, serverAddress = 'unknown', serverPort } = traced;
-    if (isOwnCall() || isIntroduction(traced)) return;
-    if (requestContext.getStore() === undefined && waitsForWrites(traced)) return;
-    const host = serverPort === undefined ? serverAddress : `${serverAddress}:${serverPort}`;
-    const method = command?.toUpperCase() ?? 'command';
-    const isQueue = isBullMq(traced);
+  // A context is made for subscribers, one a command; a weak map would cost more than all else of a call.
+  const CALL = Symbol('perf:call');
+  type Known = TracedCommand & { [CALL]?: Call | null };
+  let server = { address: '', port: 0, host: '' };
+  const findHost = (address = 'unknown', port = 0): string => {
+    if (server.address !== address || server.port !== port)
+      server = { address, port, host: port === 0 ? address : `${address}:${port}` };
+    return server.host;
+  };
+  const end = (traced: Known): void => traced[CALL]?.end(traced.error !== undefined);
+  const begin = (traced: Known): void => {
+    const { batchMode, command = batchMode ?? 'command', args = [], serverAddress, serverPort } = traced;
+    const method = command.toUpperCase();
+    if (isOwnCall() || isIntroduction(method, args)) return;
+    if (requestContext.getStore() === undefined && waitsForWrites(method, args)) return;
+    const isQueue = isBullMq(method, args);
+    const host = findHost(serverAddress, serverPort);
     const client = isQueue ? 'bullmq' : 'redis';
     const target = upstream.targets.find({ kind: 'redis', client, host, method, path: '' });
-    const call = upstream.begin(target, method, isQueue);
-    if (call !== null) calls.set(traced, call);
+    traced[CALL] = upstream.begin(target, method, isQueue);
   };
   for (const name of CHANNELS) {
-    channels.on(`tracing:${name}:start`, (traced: TracedCommand) => {
+    channels.on(`tracing:${name}:start`, (traced: Known) => {
       if (name !== 'node-redis:batch' || traced.batchMode === 'MULTI') begin(traced);
     });
     channels.on(`tracing:${name}:asyncEnd`, end);
     // A command that throws at once has no asynchronous end.
-    channels.on(`tracing:${name}:end`, (traced: TracedCommand) => {
+    channels.on(`tracing:${name}:end`, (traced: Known) => {
       if (traced.error !== undefined) end(traced);
     });
   }
 }
 
 /** A client introduces itself on a new connection; Redis before 7.2 answers with an error that no code sees. */
-const isIntroduction = ({ command, args }: TracedCommand): boolean =>
-  command?.toLowerCase() === 'client' && String(args?.[0]).toUpperCase() === 'SETINFO';
+const isIntroduction = (method: string, args: readonly unknown[]): boolean =>
+  method === 'CLIENT' && String(args[0]).toUpperCase() === 'SETINFO';
 
 /** BullMQ's keys begin with its default prefix; a script's keys follow its hash and their number. */
-const isBullMq = ({ command = '', args = [] }: TracedCommand): boolean =>
-  String(/^eval/i.test(command) ? args[2] : args[0]).startsWith('bull:');
+const isBullMq = (method: string, args: readonly unknown[]): boolean =>
+  String(method.startsWith('EVAL') ? args[2] : args[0]).startsWith('bull:');
 
-const BLOCKING = /^B(L(POP|MOVE|MPOP)|RPOP(LPUSH)?|Z(POP(MIN|MAX)|MPOP))$/i;
+const BLOCKING = /^B(L(POP|MOVE|MPOP)|RPOP(LPUSH)?|Z(POP(MIN|MAX)|MPOP))$/;
 
 /** A blocking read (`BLPOP`, `XREAD … BLOCK`) of an idle worker is not latency: https://redis.io/commands/?group=list */
-function waitsForWrites({ command = '', args = [] }: TracedCommand): boolean {
-  if (!/^XREAD(GROUP)?$/i.test(command)) return BLOCKING.test(command);
+function waitsForWrites(method: string, args: readonly unknown[]): boolean {
+  if (!/^XREAD(GROUP)?$/.test(method)) return BLOCKING.test(method);
   const words = args.map((word) => String(word).toUpperCase());
   return words.slice(0, words.indexOf('STREAMS')).includes('BLOCK');
 }

@@ -1,5 +1,6 @@
 import type { Channels } from '../channels.js';
-import type { Call, Upstream } from '../upstream.js';
+import type { Call } from '../request-time.js';
+import type { Upstream } from '../upstream.js';
 import type { Exporters } from './exporters.js';
 
 /** The part of undici's request that is documented for its channels. */
@@ -21,11 +22,11 @@ export function subscribeUndici(channels: Channels, upstream: Upstream, exporter
   const calls = new WeakMap<UndiciRequest, Call>();
   const end = (request: UndiciRequest, failed: boolean): void => calls.get(request)?.end(failed);
   channels.on('undici:request:create', ({ request }: { request: UndiciRequest }) => {
-    const { host } = new URL(String(request.origin));
     const { method, path } = request;
+    const host = findHost(String(request.origin));
     if (isTunnel(request) || exporters.has(host, path)) return;
     const target = upstream.targets.find({ kind: 'http', host, method, path });
-    const call = upstream.begin(target, `${method} ${path}`);
+    const call = upstream.begin(target, method === 'GET' ? path : `${method} ${path}`);
     if (call !== null) calls.set(request, call);
   });
   channels.on(
@@ -36,6 +37,19 @@ export function subscribeUndici(channels: Channels, upstream: Upstream, exporter
     },
   );
   channels.on('undici:request:error', ({ request }: { request: UndiciRequest }) => end(request, true));
+}
+
+/** Hosts of the last origins: reading a URL takes longer than all else of a call. */
+const hosts = new Map<string, string>();
+const MAX_HOSTS = 256;
+
+function findHost(origin: string): string {
+  const known = hosts.get(origin);
+  if (known !== undefined) return known;
+  if (hosts.size >= MAX_HOSTS) hosts.clear();
+  const { host } = new URL(origin);
+  hosts.set(origin, host);
+  return host;
 }
 
 /** A WebSocket, an upgrade or a proxy's tunnel: no channel publishes their end. Calls inside a tunnel have their own channels. */

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { listenShared } from '../../core/shared-listener.js';
-import type { Call } from '../upstream.js';
+import type { Call } from '../request-time.js';
 import { hasMethods, serverInUrl, serverName, type ServerAt } from './watched-server.js';
 
 /** The documented part of tarn's pool: https://github.com/Vincit/tarn.js. */

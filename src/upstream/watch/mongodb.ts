@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import { PerfError } from '../../core/perf.error.js';
 import { listenShared } from '../../core/shared-listener.js';
-import type { Call } from '../upstream.js';
+import type { Call } from '../request-time.js';
 import { hasMethods, type ServerAt } from './watched-server.js';
 
 /** https://www.mongodb.com/docs/drivers/node/current/monitoring-and-logging/monitoring/ */

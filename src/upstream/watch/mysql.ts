@@ -1,9 +1,9 @@
 import { errorMonitor, type EventEmitter } from 'node:events';
 import { requestContext, type RequestState } from '../../request/request-state.js';
 import type { Channels } from '../channels.js';
-import type { Call } from '../upstream.js';
+import type { Call } from '../request-time.js';
 import { removeValues } from './statement.js';
-import { endingCallback, settling, surround, surroundLending, type Callback } from './surround.js';
+import { endingCallback, surround, surroundLending, type Callback } from './surround.js';
 import { Stops } from './stops.js';
 import { hasMethods, serverName, type ServerAt, type Watch } from './watched-server.js';
 
@@ -129,8 +129,13 @@ function endByResult(
   const isFunction = (one: unknown): one is Callback => typeof one === 'function';
   const onResult = typeof made === 'object' && made !== null ? (made as Partial<Command>).onResult : undefined;
   if (isFunction(onResult)) (made as Command).onResult = endingCallback(onResult, call);
-  const changed = [made, ...rest.map((one) => (isFunction(one) ? endingCallback(one, call) : one))];
-  const command = settling(() => proceed(changed), call);
+  let command: unknown;
+  try {
+    command = proceed([made, ...rest.map((one) => (isFunction(one) ? endingCallback(one, call) : one))]);
+  } catch (error) {
+    call?.end(true);
+    throw error;
+  }
   if (isFunction(onResult) || rest.some(isFunction)) return command;
   if (typeof command !== 'object' || command === null || !hasMethods(command, 'once')) {
     call?.end(false);

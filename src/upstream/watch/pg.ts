@@ -1,7 +1,7 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 import { listenShared } from '../../core/shared-listener.js';
 import { endingCallback, settling, surround, surroundLending, type Callback } from './surround.js';
-import type { Call } from '../upstream.js';
+import type { Call } from '../request-time.js';
 import { hasMethods, serverInUrl, serverName, type ServerAt, type WatchedServer } from './watched-server.js';
 
 /** The documented part of `pg.Client`. */

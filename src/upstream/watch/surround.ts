@@ -1,7 +1,7 @@
 import { requestContext } from '../../request/request-state.js';
 import { putOn } from '../../core/stand-in.js';
 import { isThenable } from '../../core/thenable.js';
-import type { Call } from '../upstream.js';
+import type { Call } from '../request-time.js';
 
 export type Callback = (...results: unknown[]) => unknown;
 type Proceed = (given: readonly unknown[]) => unknown;

@@ -1,7 +1,8 @@
 import type { UpstreamKind } from '../../core/record.js';
 import { Pools, type PoolSize } from '../pool.js';
 import type { Target } from '../target.js';
-import type { Call, Upstream } from '../upstream.js';
+import type { Call } from '../request-time.js';
+import type { Upstream } from '../upstream.js';
 
 /** The server of a watched client: its calls, and the waits for connections to it. */
 export class WatchedServer {

@@ -1,20 +1,21 @@
 import { expect, it } from 'vitest';
-import { RequestCalls, type OpenCall } from '../../../src/upstream/request-time.js';
+import { Call, RequestCalls } from '../../../src/upstream/request-time.js';
 import { Target } from '../../../src/upstream/target.js';
 
 /** What one call in place of the most frequent ones would save; each call is what it asks, its start and its end. */
 function savedMs(...made: readonly (readonly [what: string, fromMs: number, toMs: number])[]): number {
-  const calls = new RequestCalls({ nowMs: () => 0, idleMs: () => 0 }, 100);
+  const clock = { nowMs: () => 0, idleMs: () => 0 };
+  const calls = new RequestCalls(clock, 100);
   const target = new Target('redis cache', 'redis');
-  const open: OpenCall[] = [];
+  const open = made.map(([, fromMs]) => new Call(clock, target, false, fromMs));
   const steps = made
     .flatMap(([what, fromMs, toMs], i) => [
-      { ms: fromMs, step: () => (open[i] = calls.begin({ startedMs: fromMs, isWait: false }, target, what)!) },
+      { ms: fromMs, step: () => calls.begin(open[i]!, what) },
       { ms: toMs, step: () => calls.end(open[i]!, toMs, false) },
     ])
     .toSorted((a, b) => a.ms - b.ms);
   for (const { step } of steps) step();
-  return calls.uses.get(target)!.mostAlike.repeatedMs;
+  return calls.uses[0]!.mostAlike!.repeatedMs;
 }
 
 it('is the time in which one of them was under way, but for the longest', () => {

@@ -1,5 +1,5 @@
 import { type Context, context, metrics, ROOT_CONTEXT, trace } from '@opentelemetry/api';
-import { AggregationTemporality, type DataPoint, type Histogram, type MetricData } from '@opentelemetry/sdk-metrics';
+import type { DataPoint, Histogram, MetricData } from '@opentelemetry/sdk-metrics';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { METRICS } from '../../../../src/entries/metrics/catalogue.js';
 import { openTelemetrySink } from '../../../../src/entries/opentelemetry.js';
@@ -139,39 +139,6 @@ describe('openTelemetrySink on the real metrics SDK', () => {
       [2_000, { direction: 'out' }],
     ]);
     expect(pointsOf(all, 'process.cpu.time')).toEqual([[12, {}]]);
-  });
-
-  it('lets no counter go back when one of two applications closes, and forgets it with the last one', async () => {
-    const first = await started(everything());
-    const second = await started(everything());
-    await first.sink.publish([blockRecord(), blockRecord()]);
-    await second.sink.publish([blockRecord()]);
-    const counted = async (): Promise<unknown[]> => {
-      const all = await otel.collect();
-      const names = ['perf.compression', 'perf.eventloop.blocks', 'process.cpu.time', 'http.server.active_requests'];
-      return names.map((name) => pointsOf(all, name)[0]?.[0]);
-    };
-    expect(await counted()).toEqual([18_000, 2, 12, 6]);
-    await first.sink.close?.();
-    expect(await counted()).toEqual([18_000, 2, 12, 3]);
-    await second.sink.publish([blockRecord()]);
-    expect((await counted())[1]).toBe(3);
-    const third = await started(everything());
-    await second.sink.close?.();
-    expect(await counted()).toEqual([27_000, 3, 12, 3]);
-    await third.sink.close?.();
-    await started(everything());
-    expect((await counted())[0]).toBe(9_000);
-  });
-
-  it('exports no count again in differences when an application closes', async () => {
-    const reader = new OtelLoopback(AggregationTemporality.DELTA);
-    const sinks = [0, 1].map(() => openTelemetrySink({ meterProvider: reader.provider }));
-    for (const sink of sinks) await sink.start?.(everything());
-    await reader.collect();
-    await sinks[0]!.close?.();
-    expect(pointsOf(await reader.collect(), 'perf.compression').map(([value]) => value)).toEqual([0, 0]);
-    await reader.stop();
   });
 
   it('keeps routes beyond the cap in one series', async () => {
