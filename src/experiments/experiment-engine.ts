@@ -11,7 +11,7 @@ import type { ResolvedExperiments } from './experiments.options.js';
 import { GateDecisions } from './gate-decisions.js';
 import { type SliceTally, Switchback } from './switchback/switchback.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
-import { MAX_PAIRS, PairBudget, RouteTally, type Outcome } from './totals/route-tally.js';
+import { MAX_PAIRS, RouteTally, type Outcome } from './totals/route-tally.js';
 import { GateStops } from './stop/gate-stops.js';
 import { hashText } from './unit-hash.js';
 
@@ -26,7 +26,6 @@ export class ExperimentEngine implements DecidesGates {
   private readonly switchback: Switchback | null;
   private readonly source = randomUUID();
   private readonly tallies: RouteTally[] = [];
-  private readonly budget = new PairBudget();
   private readonly stops: GateStops | null;
   private timer: NodeJS.Timeout | null = null;
 
@@ -62,7 +61,7 @@ export class ExperimentEngine implements DecidesGates {
   /** Returns the decision to the gate client, and begins the comparison anew; false: the gate is not stopped. */
   resume(gate: string): boolean {
     if (this.stops?.resume(gate) !== true) return false;
-    for (const tally of this.tallies) tally.forget(gate);
+    for (const { gates } of this.tallies) gates.delete(gate);
     return true;
   }
 
@@ -167,17 +166,23 @@ export class ExperimentEngine implements DecidesGates {
     (notes?.slice as SliceTally | null | undefined)?.add(state.route!, outcome);
     for (const [gate, variant] of Object.entries(state.variants!)) {
       if (notes?.uncounted.includes(gate) === true) continue;
+      if (!this.hasRoom(gate, tally)) continue;
       const share = this.decisions.readShare(gate);
-      if (tally.add(gate, variant === 'on', unitHash, outcome, share, this.options.stop?.p95 ?? 0)) continue;
-      const cause = `experiments compare at most ${MAX_PAIRS} pairs of gate and route`;
-      this.report.report(cause, `${cause}. Gate \`${gate}\` is not compared on ${tally.method} ${tally.pattern}.`);
+      tally.add(gate, variant === 'on', unitHash, outcome, share, this.options.stop?.p95 ?? 0);
     }
+  }
+
+  private hasRoom(gate: string, { method, pattern, gates }: RouteTally): boolean {
+    if (gates.has(gate) || this.tallies.reduce((pairs, tally) => pairs + tally.gates.size, 0) < MAX_PAIRS) return true;
+    const cause = `experiments compare at most ${MAX_PAIRS} pairs of gate and route`;
+    this.report.report(cause, `${cause}. Gate \`${gate}\` is not compared on ${method} ${pattern}.`);
+    return false;
   }
 
   private findTally(route: Route): RouteTally {
     const known = route.tally as RouteTally | null;
     if (known !== null) return known;
-    const tally = new RouteTally(route.method, route.pattern, this.budget);
+    const tally = new RouteTally(route.method, route.pattern);
     route.tally = tally;
     this.tallies.push(tally);
     return tally;

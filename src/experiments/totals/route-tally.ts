@@ -5,7 +5,7 @@ import { GateSplit } from './gate-split.js';
 import type { VariantTotals } from './experiment-totals.js';
 import { UnitBitmap } from './unit-bitmap.js';
 
-/** Pairs of gate and route in a process, which bounds experiments to 8 MiB. */
+/** Pairs of gate and route in a process: 80 KiB each. */
 export const MAX_PAIRS = 100;
 
 /** Buckets a variant's units are hashed into. Far more than the degrees of freedom that a t test can use. */
@@ -63,20 +63,6 @@ export const MAX_WARM_UP_REQUESTS = 1_000;
 
 const STRIDE = CELLS.length;
 
-/** The pairs of gate and route that a process compares: 80 KiB each. */
-export class PairBudget {
-  private left = MAX_PAIRS;
-
-  /** False when all are taken. */
-  take(): boolean {
-    return (this.left -= 1) >= 0;
-  }
-
-  giveBack(): void {
-    this.left += 1;
-  }
-}
-
 /** Both variants of one gate on one route. */
 export class GateTally {
   readonly on = new VariantTally();
@@ -106,10 +92,8 @@ export class RouteTally {
   constructor(
     readonly method: string,
     readonly pattern: string,
-    private readonly budget = new PairBudget(),
   ) {}
 
-  /** False: the process has as many pairs of gate and route as it may. */
   add(
     gate: string,
     isOn: boolean,
@@ -117,15 +101,8 @@ export class RouteTally {
     outcome: Outcome,
     share: number | null = null,
     slowerBy = 0,
-  ): boolean {
-    if (!this.gates.has(gate) && !this.budget.take()) return false;
+  ): void {
     entryOf(this.gates, gate, () => new GateTally()).add(isOn, unitHash, outcome, share, slowerBy);
-    return true;
-  }
-
-  /** The gate begins anew. */
-  forget(gate: string): void {
-    if (this.gates.delete(gate)) this.budget.giveBack();
   }
 }
 
