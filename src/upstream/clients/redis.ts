@@ -45,11 +45,8 @@ export function subscribeRedis(channels: Channels, upstream: Upstream): void {
     channels.on(`tracing:${name}:start`, (traced: Known) => {
       if (name !== 'node-redis:batch' || traced.batchMode === 'MULTI') begin(traced);
     });
-    channels.on(`tracing:${name}:asyncEnd`, end);
     // A command that throws at once has no asynchronous end.
-    channels.on(`tracing:${name}:end`, (traced: Known) => {
-      if (traced.error !== undefined) end(traced);
-    });
+    for (const event of ['error', 'asyncEnd']) channels.on(`tracing:${name}:${event}`, end);
   }
 }
 
