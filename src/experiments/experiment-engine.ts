@@ -36,7 +36,6 @@ export class ExperimentEngine implements DecidesGates {
     units: RequestUnits,
     /** Null when the event loop is not observed: then no request is proven to have blocked it. */
     private readonly holds: RecordHold | null,
-    /** Logs that a gate was stopped. */
     private readonly warn: (message: string) => void = () => {},
   ) {
     const { gates, unit, switchback, stop } = options;

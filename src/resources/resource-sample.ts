@@ -37,7 +37,6 @@ export function findMemoryBound({ memoryBytes, memoryHighBytes }: MemoryLimits):
   return bytes === Infinity ? null : bytes;
 }
 
-/** Whether it is `memory.high` that comes first. */
 export const isHighFirst = (limits: MemoryLimits): boolean => findMemoryBound(limits) !== limits.memoryBytes;
 
 /** A reading in its public shape, its rates since `previous`. */

@@ -20,7 +20,6 @@ export function kindOfBlock({ request, suspect, cause, location, stack }: BlockR
   return `${cause} ${request === null ? 'suspected' : 'proven'} ${method} ${route} ${place}`;
 }
 
-/** One line for the repetitions of a block. */
 export function repeatedText({ first, count, totalMs }: Repeated<BlockRecord>): string {
   const times = `${timesMore(count)} (${totalMs.toFixed(0)} ms in total)`;
   if (first === null) return `The event loop was blocked ${times} in other places`;
@@ -29,7 +28,6 @@ export function repeatedText({ first, count, totalMs }: Repeated<BlockRecord>): 
   return `${subject(first)} blocked the event loop ${times}${CAUSES[first.cause] ?? ''}${describePlace(first)}`;
 }
 
-/** Its fields for JSON loggers. */
 export function repeatedFields({ first, count, totalMs, maxMs }: Repeated<BlockRecord>): object {
   const { method, route, handler } = first?.request ?? first?.suspect ?? {};
   const { cause, location } = first ?? {};

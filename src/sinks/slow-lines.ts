@@ -2,7 +2,6 @@ import type { RequestRecord } from '../core/record.js';
 import { counted, nameRoute, describeSize } from './names.js';
 import type { Repeated } from './repeats.js';
 
-/** The line of a slow request. */
 export function slowText(record: RequestRecord, withUnit: boolean): string {
   const { durationMs, status, blockedMs, delayedMs, time, note, unit, id } = record;
   const blocked = blockedMs < 1 ? '' : `, blocked the event loop for ${blockedMs.toFixed(0)} ms`;
@@ -27,7 +26,6 @@ export function slowFields({ time, unit, ...fields }: RequestRecord, withUnit: b
 /** Slow requests of one kind have their route in common. */
 export const kindOfSlow = ({ method, route }: RequestRecord): string => `${method} ${route}`;
 
-/** One line for all repeated slow requests. */
 export function slowAgainText(repeated: readonly Repeated<RequestRecord>[]): string {
   const routes = repeated.map(({ first, count, maxMs }) => {
     const route = first === null ? 'other routes' : nameRoute({ ...first, handler: null });
@@ -37,7 +35,6 @@ export function slowAgainText(repeated: readonly Repeated<RequestRecord>[]): str
   return `${counted(all, 'more slow request')}: ${routes.join('; ')}`;
 }
 
-/** Its fields for JSON loggers. */
 export function slowAgainFields(repeated: readonly Repeated<RequestRecord>[]): object {
   const routes = repeated.map(({ first, count, totalMs, maxMs }) => {
     const { method, route, handler } = first ?? { method: null, route: null, handler: null };

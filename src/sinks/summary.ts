@@ -10,7 +10,6 @@ const SHOWN_ROUTES = 3;
 /** Below this number of requests the line has their mean, because percentiles are chance. */
 const MIN_COUNT = 10;
 
-/** Sums up one window after another. */
 export class Summaries {
   private readonly windows = new RouteWindows();
   private readonly waits = new RouteWaits();
@@ -70,7 +69,6 @@ export class Summaries {
 
 type Summary = NonNullable<ReturnType<Summaries['next']>>;
 
-/** The line of a summary. */
 export function summaryText(summary: Summary): string {
   const { windowMs, requests, errors, aborted, blocks, blockedMs, deferredLost, routes, eventLoop, resources } =
     summary;

@@ -18,7 +18,6 @@ const MIN_POOL_WAIT_SHARE = 0.2;
 
 type Times = ReadonlyMap<Route, RouteTimes>;
 
-/** Findings from an application's calls and waits, as text. */
 export const listFindings = (targets: readonly Target[], times: Times): Finding[] => [
   ...repeatedCalls(targets, times),
   ...poolWaits(targets, times),

@@ -23,14 +23,12 @@ export class Pools {
     this.watched.set(new WeakRef<object>(pool), readSize);
   }
 
-  /** Adds the waits of one request of a route. */
   addRequest(route: Route, waitMs: number): void {
     const row = entryOf(this.routes, route, () => ({ requests: 0, waitMs: 0 }));
     row.requests += 1;
     row.waitMs += waitMs;
   }
 
-  /** The sum over all pools. */
   size(): PoolSize {
     const sizes: PoolSize[] = [];
     for (const [ref, readSize] of this.watched) {

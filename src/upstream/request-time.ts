@@ -13,7 +13,6 @@ export interface LoopClock {
 /** URLs and commands of one request that are counted apart for one target. */
 const MAX_SAME = 64;
 
-/** Calls of one URL or command. */
 class Alike {
   calls = 0;
   private open = 0;
@@ -69,7 +68,6 @@ class Use {
     return { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors };
   }
 
-  /** The most frequent URL or command. */
   get mostAlike(): Alike | null {
     let most: Alike | null = null;
     for (const one of this.same) if (most === null || one.calls > most.calls) most = one;
@@ -173,7 +171,6 @@ export class RequestCalls {
     alike?.ended(ms, nowMs);
   }
 
-  /** The request ends. */
   close(nowMs: number): void {
     for (let call = this.open.at(-1); call !== undefined; call = this.open.at(-1))
       this.end(call, nowMs, call.hasFailed?.() === true);

@@ -7,7 +7,6 @@ import type { Route } from '../request/routes.js';
 import { Pools } from './pool.js';
 import type { UpstreamCall, UpstreamOptions } from './upstream.options.js';
 
-/** Calls of one route's requests to a target. */
 export interface RouteCalls {
   requests: number;
   calls: number;
@@ -38,7 +37,6 @@ export class Target {
     readonly kind: UpstreamKind,
   ) {}
 
-  /** Adds the calls of one request of a route. */
   addRequest(route: Route, made: Omit<RouteCalls, 'requests'>): void {
     const row = entryOf(this.routes, route, () => ({ ...NO_CALLS }));
     row.requests += 1;
@@ -50,7 +48,6 @@ export class Target {
   }
 }
 
-/** A call as its client reports it. */
 export interface MadeCall extends UpstreamCall {
   /** The first word of its target: `'redis'`, `'mysql'`. @default its kind */
   readonly client?: string;

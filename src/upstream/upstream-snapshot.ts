@@ -31,7 +31,6 @@ export function routeUpstreams(targets: readonly Target[], of: readonly Route[],
   return rows;
 }
 
-/** The input of {@link routeTime}. */
 export interface TimeFigures {
   readonly times: ReadonlyMap<Route, RouteTimes>;
   /** Null: nothing is sampled. */

@@ -29,7 +29,6 @@ type Options = NonNullable<Resolved<typeof upstreamOption>>;
 const { nodeTiming } = performance;
 const idleMs = (): number => nodeTiming.idleTime;
 
-/** Measures calls to upstreams, and splits the time of requests. */
 export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, UpstreamCalls {
   private readonly targets: Targets;
   private readonly upstream: Upstream;

@@ -41,7 +41,6 @@ export class Upstream {
     if (!state.aborted) times.add(timer);
   }
 
-  /** Splits the time of a request that has not ended. */
   splitSoFar(state: RequestState): RequestTime | null {
     const timer = readTimer(state);
     if (timer === null) return null;
@@ -63,7 +62,6 @@ export class Upstream {
     return call;
   }
 
-  /** The code that runs requests a connection of a watched pool. */
   beginWait(target: Target): Call | null {
     return this.place(target, null, true, true);
   }

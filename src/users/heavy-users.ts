@@ -5,7 +5,6 @@ import { SpaceSaving } from './space-saving.js';
 const PART_MS = 300_000;
 const PARTS = 12;
 
-/** One request of a user. */
 export interface UserRequest {
   readonly unit: string;
   /** `'GET /users/:id'` */

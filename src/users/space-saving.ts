@@ -13,7 +13,6 @@ interface Counter {
   upstreamMs: number;
   /** Part of `weight` that may come from replaced keys. */
   readonly inherited: number;
-  /** Its place in the heap. */
   index: number;
 }
 

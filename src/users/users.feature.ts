@@ -14,7 +14,6 @@ type Options = NonNullable<Resolved<typeof usersOption>>;
 /** In a snapshot; `PerfService.users()` lists them all. */
 const IN_SNAPSHOT = 20;
 
-/** Counts which users use which route most. */
 export class UsersFeature implements Feature, UserList {
   readonly redact: ((userId: string) => string) | null;
   private readonly heavy: HeavyUsers;

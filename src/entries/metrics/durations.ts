@@ -75,7 +75,6 @@ const MAX_CODES = 8;
 
 export interface SeriesRules<L> {
   toLabels(attributes: Attributes): L;
-  /** The name of a status's class. */
   nameClass?(status: number): number | string;
   /** Every status is counted by class. */
   byClass?: boolean;

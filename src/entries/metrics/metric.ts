@@ -21,7 +21,6 @@ export interface Reading {
   read(now: Measured): readonly Point[];
 }
 
-/** One metric in both vocabularies. */
 export interface Metric extends Reading {
   /** OpenTelemetry's name: a semantic convention where there is one. */
   name: string;

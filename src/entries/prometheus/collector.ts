@@ -11,12 +11,10 @@ import type { Exemplars } from './exemplars.js';
 import { durationHistogram, listHistograms } from './duration-histogram.js';
 import { ScrapedMetric, type Labels } from './scraped-metric.js';
 
-/** A registry of either content type. */
 export type AnyRegistry = Pick<Registry, 'metrics' | 'registerMetric' | 'getSingleMetric' | 'removeSingleMetric'> & {
   readonly contentType: string;
 };
 
-/** How the metrics of one sink are written. */
 export interface Exposition {
   prefix: string;
   labels: Labels;
@@ -26,7 +24,6 @@ export interface Exposition {
   exemplars: Exemplars | null;
 }
 
-/** The metrics of one application in a registry. */
 export interface Registration {
   readonly index: SeriesIndex<Labels>;
   remove(): void;
@@ -72,7 +69,6 @@ export function registerMetrics(
 
 type Group = readonly [Metric, ...Metric[]];
 
-/** All metrics that share one Prometheus name, as one. */
 function scrapedMetric(group: Group, prefix: string, base: Labels, measured: () => Measured): ScrapedMetric {
   const [{ prometheus, help, kind }] = group;
   const type = kind === 'counter' ? 'counter' : 'gauge';

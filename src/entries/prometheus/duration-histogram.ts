@@ -6,7 +6,6 @@ import type { Labels, MetricValue } from './scraped-metric.js';
 
 type Counted = Omit<RouteHistogram, 'status'> & { readonly status: number | null };
 
-/** All histograms of an application. */
 export function* listHistograms(host: PerfSinkHost): Iterable<Counted> {
   yield* host.histograms();
   for (const histogram of host.firstByteHistograms?.() ?? []) yield { ...histogram, status: null };

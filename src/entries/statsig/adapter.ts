@@ -2,7 +2,6 @@ import { PerfError } from '../../core/perf.error.js';
 import { coreUserClass, type StatsigClient, type StatsigEvent, type StatsigUserClass } from './client.js';
 import type { StatsigUserFields } from './client.js';
 
-/** The differences between the two SDKs. */
 export interface StatsigAdapter {
   /** Called once at the application's start; warns of what would make events disappear. */
   start(warn: (message: string) => void): Promise<void>;
@@ -14,7 +13,6 @@ export interface StatsigAdapter {
   flush(timeoutMs: number): Promise<void>;
 }
 
-/** The adapter for a client of either SDK. */
 export const adapterFor = (client: StatsigClient): StatsigAdapter =>
   typeof client.flushEvents === 'function' ? new CoreAdapter(client) : new LegacyAdapter(client);
 

@@ -7,7 +7,6 @@ export interface StatsigUserFields {
   customIDs?: Readonly<Record<string, string>>;
 }
 
-/** Statsig's metadata of an event. */
 export type StatsigMetadata = Record<string, string | number | null>;
 
 /**
@@ -27,7 +26,6 @@ export interface StatsigClient {
   flushEvents?(): Promise<{ isSuccess: boolean }>;
 }
 
-/** One event on its way to Statsig. */
 export interface StatsigEvent {
   name: string;
   /** When it happened, epoch milliseconds. */

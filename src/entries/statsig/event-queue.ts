@@ -4,7 +4,6 @@ import { reasonWithoutKey, type StatsigEvent } from './client.js';
 
 /** Events handed over at a time: half of the size at which the SDK posts by itself. */
 const BATCH = 500;
-/** Events that wait, at the most. */
 const MAX_WAITING = 10_000;
 /** How long the SDK may take for a batch. Its timer keeps the process alive as long. */
 const POST_TIMEOUT_MS = 5_000;

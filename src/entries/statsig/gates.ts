@@ -4,7 +4,6 @@ import { within } from '../../core/within.js';
 import { coreUserClass, reasonWithoutKey, type StatsigUserClass, type StatsigUserFields } from './client.js';
 import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
 
-/** A gate as either SDK evaluates it. */
 interface StatsigGate {
   readonly value: boolean;
   readonly ruleID: string;

@@ -124,7 +124,6 @@ class StatsigSink implements PerfSink {
     }
   }
 
-  /** Ends the interval. */
   private intervalEvents(): StatsigEvent[] {
     this.intervalStartedMs = performance.now();
     const at = Date.now();

@@ -22,7 +22,6 @@ export interface WorkAnswer {
   readonly body: Buffer;
 }
 
-/** Sends it to a server of this process. */
 export async function send(server: Server, given: WorkRequest, id: string): Promise<WorkAnswer> {
   const [method, path] = readMethod(given);
   const { headers = {}, body } = given;

@@ -5,13 +5,11 @@ import type { ExperimentTotals, VariantTotals } from '../totals/experiment-total
 import { readBitmap, mergeVariants } from '../totals/merge-totals.js';
 import type { RequestMetric } from './experiment-report.js';
 
-/** One variant, all chosen routes together. */
 export interface ObservedVariant {
   units: UnitCount;
   totals: VariantTotals;
 }
 
-/** One gate as it was observed on the chosen routes. */
 export interface ObservedGate {
   on: ObservedVariant;
   off: ObservedVariant;
@@ -72,7 +70,6 @@ interface Columns {
   readonly even: readonly [count: Cell, sum: Cell];
 }
 
-/** Which cells a metric is made of. */
 export const COLUMNS: Readonly<Record<RequestMetric, Columns>> = {
   latency: { all: ['succeeded', 'succeededMs'], even: ['evenSucceeded', 'evenSucceededMs'] },
   errors: { all: ['completed', 'errors'], even: ['evenCompleted', 'evenErrors'] },

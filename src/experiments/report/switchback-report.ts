@@ -9,7 +9,6 @@ import { ALPHA, answers, latencyCaveats, writeTitle, unanswered } from './wordin
 /** Below this many pairs an interval is wide and leans on its assumptions. */
 const FEW_PAIRS = 10;
 
-/** Compares the time slices of a gate pair by pair. */
 export function switchbackReport(
   totals: ExperimentTotals,
   gate: string,

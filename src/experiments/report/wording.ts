@@ -10,7 +10,6 @@ export const ALPHA = 0.05;
 /** A relative change with its sign: `-4.9 %`, `+4.9 %`. */
 const percent = (share: number): string => `${signed(share * 100)} %`;
 
-/** Enough digits to see a small effect, no more. */
 function signed(value: number): string {
   const digits = Math.abs(value) < 0.095 && value !== 0 ? 2 : 1;
   const rounded = Number(value.toFixed(digits)) + 0;
@@ -59,7 +58,6 @@ const absolute = (metric: string, { treatment }: Comparison, errors: AbsoluteDif
 const rateChange = (errors: AbsoluteDifference): string =>
   `${rate(errors.control)} → ${rate(errors.treatment)}, ${pValue(errors.pValue)}`;
 
-/** A report without an answer, with the reason. */
 export const unanswered = (
   subject: { gate: string; route: string | null; metric: string },
   reason: string,

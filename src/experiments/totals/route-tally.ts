@@ -63,7 +63,6 @@ export const MAX_WARM_UP_REQUESTS = 1_000;
 
 const STRIDE = CELLS.length;
 
-/** Both variants of one gate on one route. */
 export class GateTally {
   readonly on = new VariantTally();
   readonly off = new VariantTally();
@@ -85,7 +84,6 @@ export class GateTally {
   }
 }
 
-/** The gates of one route. */
 export class RouteTally {
   readonly gates = new Map<string, GateTally>();
 

@@ -10,7 +10,6 @@ export type CpuUsage = Pick<CpuFigures, 'userSeconds' | 'systemSeconds'> & { usa
 /** How often the cgroup was stopped at its own quota. */
 export type Throttling = Pick<CpuFigures, 'periods' | 'throttledPeriods' | 'throttledSeconds'>;
 
-/** The CPU limit of one cgroup. */
 export interface CpuQuota {
   /** Cgroup of the quota: its throttling cannot be compared with that of another cgroup. */
   directory: string;
@@ -19,7 +18,6 @@ export interface CpuQuota {
   throttling: Throttling;
 }
 
-/** CPU limits and their throttling. */
 export interface CpuLimit {
   /** Every limit up the tree that can be seen, the lowest first. */
   quotas: readonly CpuQuota[];

@@ -2,7 +2,6 @@ import type { ResourceSample } from '../../core/record.js';
 import type { ControllerCgroup } from './find.js';
 import { exactCount, firstNumber, lineNumber, readText } from './kernel-file.js';
 
-/** Memory figures of the cgroup itself. */
 export type MemoryFigures = Omit<ResourceSample['memory'], 'availableBytes'>;
 
 /** Memory of the own cgroup against the limits above it. Bytes; unknown or unlimited is null. */

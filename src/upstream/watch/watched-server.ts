@@ -40,7 +40,6 @@ export class WatchedServer {
   }
 }
 
-/** Makes the server of a client. */
 export type ServerAt = (kind: UpstreamKind, client: string, host: string) => WatchedServer;
 
 /** Subscribes to one client; returns a function that unsubscribes. Null: it is no such client. */
@@ -62,7 +61,6 @@ export function serverInUrl(url: string): string | null {
   return serverName(hostname, port, pathname.slice(1));
 }
 
-/** Whether `value` has these methods. */
 export const hasMethods = <N extends string>(
   value: object,
   ...names: readonly N[]
