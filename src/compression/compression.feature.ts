@@ -4,15 +4,15 @@ import type { PerfSnapshot, RouteCompressionStats } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
 import { provideFeature, type Feature, type FeatureBoot, type FeatureDefinition } from '../request/feature.js';
 import { compressionOption, SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
-import { ContentCache } from './cache/content-cache.js';
+import { Compressor } from './codec.js';
+import { ContentCache } from './content-cache.js';
 import { CompressionEngine } from './engine.js';
-import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
 import { checkHandlers } from './handler-metadata.js';
-import { holdResponse } from './hold.js';
+import { HeldResponse } from './held-response.js';
 import { registerReplyCompress, type FastifyApplication } from './reply-compress.js';
 import { CompressionCounters, RouteCompression } from './route-compression.js';
-import { sharedOptionsOf } from './shared-response/shared-response.decorator.js';
-import type { CallerSign } from './shared-response/known-caller.js';
+import { readSharedOptions } from './shared-response/shared-response.decorator.js';
+import type { CallerSign } from './shared-response/shared-flight.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
 
 /** The compression of one application. */
@@ -29,7 +29,7 @@ export class Compression implements Feature {
     private readonly host: PerfApplication,
   ) {
     this.cache = new ContentCache(host.cacheBytes(options.cache?.maxBytes ?? SHARED_ONLY_BYTES));
-    const compressor = new Compressor(options.levels, new Governor(compressionSlots()));
+    const compressor = new Compressor(options.levels);
     this.engine = new CompressionEngine(options, compressor, this.cache, host.report);
   }
 
@@ -47,7 +47,9 @@ export class Compression implements Feature {
 
   /** Each response is held from its request's start on, on every adapter. */
   started(state: RequestState): void {
-    holdResponse(state, this.engine);
+    const { request, response } = state;
+    if (request === null || response === null) return;
+    state.heldResponse = new HeldResponse(state, request, response, this.engine);
   }
 
   snapshot(): Pick<PerfSnapshot, 'compression'> {
@@ -74,7 +76,7 @@ export class Compression implements Feature {
 
   /** The shared answers of a decorated handler, made at its first request. */
   private sharedRouteFor(handler: object, where: string): SharedRoute {
-    return entryOf(this.sharedRoutes, handler, () => this.sharedRoute(sharedOptionsOf(handler)!, where));
+    return entryOf(this.sharedRoutes, handler, () => this.sharedRoute(readSharedOptions(handler)!, where));
   }
 
   private sharedRoute(options: SharedResponseOptions, where: string): SharedRoute {

@@ -11,7 +11,7 @@ import {
 } from '../core/option.js';
 import { bytes } from '../core/shared-options.js';
 import { CONTENT_CODINGS, supportedCodings, type ContentCoding } from './rules/accept-encoding.js';
-import { LEVEL_LIMITS } from './codec/compressor.js';
+import { LEVEL_LIMITS } from './codec.js';
 
 /** How responses are compressed. */
 export interface CompressionOptions {

@@ -1,47 +1,60 @@
 import type { ServerResponse } from 'node:http';
-import { pipeline, Writable, type Transform } from 'node:stream';
-import { override } from './late.js';
+import type { Encoder } from './codec.js';
+import type { Given, Sending } from './held-head.js';
 
-interface EncodedStream {
-  readonly response: ServerResponse;
-  readonly encoder: Transform;
-  /** Node's own `write`. */
-  readonly write: (chunk: unknown) => boolean;
-  /** Whether the application has ended the response. */
-  isEnded(this: void): boolean;
-}
+/** Longest time that written bytes stay in the encoder, milliseconds: slow exports arrive line by line. */
+const FLUSH_MS = 20;
 
-/**
- * Sends an encoder's output. The response emits `drain` when the encoder drains: Node's own `drain` covers encoded bytes only.
- * `done` is called once, without an error when all is sent.
- */
-export function sendEncoded(
-  { response, encoder, write, isEnded }: EncodedStream,
-  done: (error: Error | null | undefined) => void,
-): void {
-  const emit = response.emit.bind(response) as (...event: unknown[]) => boolean;
-  // `writableLength` stays Node's own: Node 26 reads it to decide whether a `drain` is due.
-  const restore = override(response, [
-    ['writableNeedDrain', { get: () => encoder.writableNeedDrain }],
-    ['writableEnded', { get: isEnded }],
-  ]);
-  let drained = (): void => {};
-  response.emit = (...event: unknown[]): boolean => {
-    if (event[0] !== 'drain') return emit(...event);
-    drained();
-    return true;
-  };
-  encoder.on('drain', () => isEnded() || emit('drain'));
-  const sent = new Writable({
-    write: (chunk, _encoding, next) => {
-      drained = () => {};
-      if (write.call(response, chunk)) next();
-      else drained = next;
-    },
-  });
-  response.once('close', () => encoder.destroy());
-  pipeline(encoder, sent, (error) => {
-    if (!error && !response.destroyed) restore();
-    done(error);
-  });
+/** A response that is sent through an encoder. `done` is called once; without an error when all is written. */
+export class EncodedStream {
+  private timer: NodeJS.Timeout | null = null;
+  private ended = false;
+  bytesOut = 0;
+
+  constructor(
+    private readonly encoder: Encoder,
+    response: ServerResponse,
+    /** Node's own `write`. */
+    write: (chunk: Buffer) => boolean,
+    done: (error: Error | null) => void,
+  ) {
+    encoder.on('data', (chunk: Buffer) => {
+      this.bytesOut += chunk.byteLength;
+      if (!write(chunk)) encoder.pause();
+    });
+    response.on('drain', () => encoder.resume());
+    // Node emits `drain` for encoded bytes only.
+    encoder.on('drain', () => this.ended || response.emit('drain'));
+    encoder.once('end', () => done(null));
+    encoder.once('error', done);
+    response.once('close', () => {
+      clearTimeout(this.timer ?? undefined);
+      encoder.destroy();
+    });
+  }
+
+  get bytesIn(): number {
+    return this.encoder.bytesWritten;
+  }
+
+  get needsDrain(): boolean {
+    return this.encoder.writableNeedDrain;
+  }
+
+  write(...given: Given): boolean {
+    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS).unref();
+    return (this.encoder as unknown as Sending).write(...given);
+  }
+
+  /** The encoder refuses an invalid chunk, as Node does. */
+  end(chunk: unknown, encoding: unknown): void {
+    this.ended = true;
+    if (chunk === undefined || chunk === null || typeof chunk === 'function') this.encoder.end();
+    else this.encoder.end(chunk, (typeof encoding === 'string' ? encoding : undefined) as BufferEncoding);
+  }
+
+  private flush(): void {
+    this.timer = null;
+    if (!this.encoder.writableEnded && !this.encoder.destroyed) this.encoder.flush();
+  }
 }

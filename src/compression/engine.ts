@@ -1,21 +1,19 @@
 import type { IncomingMessage } from 'node:http';
-import type { Transform } from 'node:stream';
-import { isThenable } from '../core/thenable.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
-import { bytesOf, contentTag, type Body, type CachedBody, type ContentCache } from './cache/content-cache.js';
-import { compressStream } from './codec/codec.js';
-import type { Compressor, Encoded } from './codec/compressor.js';
-import type { ResolvedCompression } from './compression.options.js';
+import { isThenable } from '../core/thenable.js';
 import type { RequestState } from '../request/request-state.js';
+import type { Compressor, Encoded, Encoder } from './codec.js';
+import type { ResolvedCompression } from './compression.options.js';
+import { makeTag, type Body, type CachedBody, type ContentCache } from './content-cache.js';
 import type { HeldHead } from './held-head.js';
-import { compressionOf, RouteCompression } from './route-compression.js';
+import { findRouteCompression, RouteCompression } from './route-compression.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
-import { expressTagLength, isKnown, representationTag, tagAsNamed, translateConditions } from './rules/entity-tag.js';
+import { isKnown, tagAsNamed, tagRepresentation, translateConditions } from './rules/entity-tag.js';
 import { isCompressible, isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
-/** Sends the body that a response has in the end; null for one without a body (304). */
+/** Sends the final body of a response; null for none (304). */
 export type Deliver = (body: Body | null) => void;
 
 /** Decides for every response whether and how it is encoded. */
@@ -34,7 +32,7 @@ export class CompressionEngine {
   /** Whether a response has a small body, or none, for its own client only. True: it is counted, and goes out as it is. */
   passesSmall(state: RequestState, status: number, length: number): boolean {
     if (!(length < this.options.thresholdBytes) || status === 304 || state.sharedAnswer !== null) return false;
-    this.count(compressionOf(state) ?? this.unrouted);
+    this.count(findRouteCompression(state) ?? this.unrouted);
     return true;
   }
 
@@ -50,7 +48,7 @@ export class CompressionEngine {
    * `If-None-Match` where that has changed it. `If-Range` stays: a range of what is encoded is none of what the application has.
    */
   translate(request: IncomingMessage): string | undefined {
-    return translateConditions(request, () => this.negotiated(request.headers['accept-encoding']));
+    return translateConditions(request, () => this.negotiate(request.headers['accept-encoding']));
   }
 
   /**
@@ -61,29 +59,27 @@ export class CompressionEngine {
     this.count(head.route);
     const { shared } = head;
     if (shared instanceof KeptResponse && head.status === 200) {
-      this.hitKept(head, shared);
+      this.countHit(head, shared.entry);
       // The kept body includes the changes of the application's own layers.
       this.represent(head, shared.entry.source, shared.entry, deliver);
-    } else if (shared === null || shared instanceof KeptResponse) {
-      // A response that is not ours to encode is not ours to answer with a 304 either.
-      if (!this.isOurs(head)) return deliver(body);
-      this.represent(head, body, this.lookUp(head, body), deliver);
-    } else {
+    } else if (shared instanceof SharedFlight) {
       const entry = shared.keep(head, body);
       const deliverToAll: Deliver = (sent) => this.deliverToAll(shared, head, () => deliver(sent));
       this.represent(head, body, entry, entry === null ? deliver : deliverToAll);
-    }
+    } else if (this.isOurs(head)) this.represent(head, body, null, deliver);
+    else deliver(body);
   }
 
   /** Sends a response without a body; a 304 of the application's own gets the Vary and the tag of its 200 (RFC 9110 section 15.4.5). */
   sendNothing(head: HeldHead, deliver: () => void): void {
     this.count(head.route);
     const { shared } = head;
-    if (head.status === 304 && this.wasEncoded(head)) {
+    const type = String(head.header('content-type') ?? 'text/plain');
+    if (head.status === 304 && !head.off && isCompressible(type) && !isLeftAlone(head)) {
       addVary(head);
       tagAsNamed(head);
     }
-    if (shared instanceof KeptResponse) this.hitKept(head, shared);
+    if (shared instanceof KeptResponse) this.countHit(head, shared.entry);
     if (shared instanceof SharedFlight && shared.keep(head, '') !== null) this.deliverToAll(shared, head, deliver);
     else deliver();
   }
@@ -95,11 +91,38 @@ export class CompressionEngine {
     const length = body === null ? head.length : Buffer.byteLength(body);
     if (length !== null && length < this.options.thresholdBytes) return;
     const coding = this.choose(head);
-    const tag =
-      head.header('etag') ?? (body === null || !this.isOurs(head) ? undefined : this.contentTag(head, body, null));
-    if (isKnown(head, typeof tag === 'string' ? tag : null, coding) || coding === null) return;
+    const tag = body === null || !this.isOurs(head) ? this.readTag(head) : this.findTag(head, body, null);
+    if (isKnown(head, tag, coding) || coding === null) return;
     head.set('content-encoding', coding);
     head.remove('content-length');
+  }
+
+  /**
+   * Returns the encoder of a stream whose head is about to be sent; changes the head accordingly. Null: the stream stays as it is.
+   * A length that the application knows is worth more: clients show their progress by it.
+   */
+  openStream(head: HeldHead): Encoder | null {
+    if (head.method === 'HEAD') {
+      this.sendHead(head, null);
+      return null;
+    }
+    this.count(head.route);
+    if (head.length !== null) return null;
+    const coding = this.choose(head);
+    if (coding === null) return null;
+    const tag = this.readTag(head);
+    if (tag !== null) head.set('etag', tagRepresentation(tag, coding));
+    head.set('content-encoding', coding);
+    return this.compressor.openEncoder(coding);
+  }
+
+  /** Reports a failure once for each cause. */
+  reportFailure(error: unknown): void {
+    const reason = reasonOf(error);
+    this.report.report(
+      `compression failed: ${reason}`,
+      `Compression failed: ${reason}. The response was sent without it.`,
+    );
   }
 
   /** Delivers an answer, and then gives it to those who wait for it. */
@@ -111,42 +134,13 @@ export class CompressionEngine {
     }
   }
 
-  /**
-   * Returns the encoder of a stream whose head is about to be sent, which counts it at its end; changes the head accordingly.
-   * Null: the stream stays as it is. A length that the application knows is worth more: clients show their progress by it.
-   */
-  openStream(head: HeldHead): Transform | null {
-    if (head.method === 'HEAD') {
-      this.sendHead(head, null);
-      return null;
-    }
-    this.count(head.route);
-    if (head.length !== null) return null;
-    const coding = this.choose(head);
-    if (coding === null) return null;
-    this.tagAs(head, coding);
-    head.set('content-encoding', coding);
-    const { counters } = head.route;
-    const level = this.compressor.levelOfStream(coding);
-    return compressStream(coding, level, (bytesIn, bytesOut) => counters.encoded(bytesIn, bytesOut));
-  }
-
-  private tagAs(head: HeldHead, coding: ContentCoding): void {
-    const tag = head.header('etag');
-    if (typeof tag === 'string') head.set('etag', representationTag(tag, coding));
-  }
-
   private count({ counters }: RouteCompression): void {
     counters.responses += 1;
   }
 
-  /** Reports a failure once for each cause. */
-  failed(error: unknown): void {
-    const reason = reasonOf(error);
-    this.report.report(
-      `compression failed: ${reason}`,
-      `Compression failed: ${reason}. The response was sent without it.`,
-    );
+  private countHit({ route }: HeldHead, entry: CachedBody): void {
+    route.counters.cacheHits += 1;
+    this.cache.touch(entry);
   }
 
   private isOurs(head: HeldHead): boolean {
@@ -157,69 +151,86 @@ export class CompressionEngine {
   private choose(head: HeldHead): ContentCoding | null {
     if (!this.isOurs(head)) return null;
     addVary(head);
-    return this.negotiated(head.requestHeader('accept-encoding'));
+    return this.negotiate(head.requestHeader('accept-encoding'));
   }
 
-  private negotiated(accepted: string | undefined): ContentCoding | null {
+  private negotiate(accepted: string | undefined): ContentCoding | null {
     return negotiate(accepted, this.options.encodings);
   }
 
-  private lookUp(head: HeldHead, body: Body): CachedBody | null {
-    const { route } = head;
-    if (this.options.cache === null || this.isSmall(body) || !mayKeep(head, head.method) || !route.mayRepeat()) {
-      return null;
-    }
-    const known = this.cache.find(body);
-    if (known === null) return this.cache.add(body);
-    route.repeats();
-    route.counters.cacheHits += 1;
-    return known;
-  }
-
-  private represent(head: HeldHead, body: Body, entry: CachedBody | null, deliver: Deliver): void {
-    const { compressor } = this;
-    const { route } = head;
+  /** `shared`: the body is kept for others. */
+  private represent(head: HeldHead, body: Body, shared: CachedBody | null, deliver: Deliver): void {
     // An unencoded body below the threshold suits every client: no `Vary`.
     const isSmall = this.isSmall(body);
     const coding = isSmall ? null : this.choose(head);
-    const tag = head.header('etag') ?? (isSmall && entry === null ? undefined : this.contentTag(head, body, entry));
-    const base = typeof tag === 'string' ? tag : null;
-    const plain = (): void => {
-      if (isKnown(head, base, null)) return deliver(null);
+    const entry = shared ?? (isSmall ? null : this.findRepeated(head, body));
+    const tag = isSmall && entry === null ? this.readTag(head) : this.findTag(head, body, entry);
+    const sendPlain = (): void => {
+      if (isKnown(head, tag, null)) return deliver(null);
       if (entry !== null && head.length !== null) head.set('content-length', entry.byteLength);
       deliver(body);
     };
-    if (coding === null) return plain();
+    if (coding === null) return sendPlain();
     // Compares before it encodes: a 304 needs no encoding.
-    if (isKnown(head, base, coding)) return deliver(null);
+    if (isKnown(head, tag, coding)) return deliver(null);
     const finish = (encoded: Encoded | null): void => {
-      if (encoded === null) return plain();
+      if (encoded === null) return sendPlain();
       head.set('content-encoding', coding);
       head.set('content-length', encoded.bytes.byteLength);
-      route.counters.encoded(entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
+      head.route.counters.addEncoded(entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
       deliver(encoded.bytes);
     };
-    const unencoded = (error: unknown): void => {
-      this.failed(error);
+    const sendUnencoded = (error: unknown): void => {
+      this.reportFailure(error);
       finish(null);
     };
     let encoded: Encoded | null | Promise<Encoded | null>;
     try {
-      encoded =
-        entry === null
-          ? compressor.encode(coding, bytesOf(body), 'once', () => !head.gone)
-          : entry.encoded(coding, compressor, head.shared !== null);
+      encoded = this.encode(head, coding, body, entry ?? this.addRepeated(head, body, tag));
     } catch (error) {
-      return unencoded(error);
+      return sendUnencoded(error);
     }
-    if (isThenable(encoded)) encoded.then(finish, unencoded).catch((error: unknown) => this.failed(error));
-    else finish(encoded);
+    if (!isThenable(encoded)) return finish(encoded);
+    encoded.then(finish, sendUnencoded).catch((error: unknown) => this.reportFailure(error));
   }
 
-  /** Tag of every body that may be kept, cached here or not: a tag that comes and goes is no use to a client's cache. */
-  private contentTag(head: HeldHead, body: Body, entry: CachedBody | null): string | undefined {
-    if (!head.tags || !mayKeep(head, head.method)) return undefined;
-    return entry?.tag ?? contentTag(body);
+  private encode(
+    head: HeldHead,
+    coding: ContentCoding,
+    body: Body,
+    entry: CachedBody | null,
+  ): Encoded | null | Promise<Encoded | null> {
+    if (entry !== null) return entry.encoded(coding, this.compressor, head.shared !== null);
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    return this.compressor.encode(coding, bytes, 'once', () => !head.gone);
+  }
+
+  private mayRepeat(head: HeldHead): boolean {
+    return this.options.cache !== null && head.shared === null && mayKeep(head, head.method);
+  }
+
+  /** The cached form of a body that has come twice before. */
+  private findRepeated(head: HeldHead, body: Body): CachedBody | null {
+    const known = this.mayRepeat(head) ? this.cache.find(body) : null;
+    if (known !== null) head.route.counters.cacheHits += 1;
+    return known;
+  }
+
+  /** Keeps a body that comes for the second time: most bodies never repeat, and cost nothing. */
+  private addRepeated(head: HeldHead, body: Body, tag: string | null): CachedBody | null {
+    return this.mayRepeat(head) && this.cache.hasSeen(tag ?? makeTag(body)) ? this.cache.add(body) : null;
+  }
+
+  private readTag(head: HeldHead): string | null {
+    const tag = head.header('etag');
+    return typeof tag === 'string' ? tag : null;
+  }
+
+  /** The application's tag; else one of every body that may be kept: a tag that comes and goes is no use to a client's cache. */
+  private findTag(head: HeldHead, body: Body, entry: CachedBody | null): string | null {
+    if (head.header('etag') !== undefined) return this.readTag(head);
+    if (!head.tags || !mayKeep(head, head.method)) return null;
+    return entry?.tag ?? makeTag(body);
   }
 
   /** Below the threshold a coding gains nothing: the response is one segment either way. */
@@ -229,20 +240,6 @@ export class CompressionEngine {
     if (body.length >= thresholdBytes) return false;
     // A character has at most three bytes in UTF-8.
     return body.length * 3 < thresholdBytes || Buffer.byteLength(body) < thresholdBytes;
-  }
-
-  /** Whether the 200 behind a 304 may be encoded, as far as its head still shows. */
-  private wasEncoded(head: HeldHead): boolean {
-    if (head.off || isLeftAlone(head)) return false;
-    if (!isCompressible(String(head.header('content-type') ?? 'text/plain'))) return false;
-    // Express's own tag begins with the length of the body that there would have been.
-    const length = expressTagLength(String(head.header('etag')));
-    return length === null || length >= this.options.thresholdBytes;
-  }
-
-  private hitKept({ route }: HeldHead, { entry }: KeptResponse): void {
-    route.counters.cacheHits += 1;
-    this.cache.touch(entry);
   }
 }
 

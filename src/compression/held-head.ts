@@ -1,7 +1,8 @@
-import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { validateHeaderName, validateHeaderValue } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http';
+import { STATUS_CODES, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 import type { RequestState } from '../request/request-state.js';
-import { compressionOf, type RouteCompression } from './route-compression.js';
+import { stateOf } from '../request/tracker.js';
+import { findRouteCompression, type RouteCompression } from './route-compression.js';
 import { present, type FieldValue, type ResponseHead } from './rules/policy.js';
 import { KeptResponse, type SharedFlight } from './shared-response/shared-flight.js';
 
@@ -12,28 +13,28 @@ interface AnyResponse extends ServerResponse {
 }
 
 /** `writeHead`'s headers: an object, a flat list of names and values, or a list of pairs. */
-export type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefined;
+type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefined;
 
 /** The head of a response that the application has given, and Node has not sent. */
 export class HeldHead implements ResponseHead {
   /** The status when the application had answered: a change while the body is being encoded comes too late. */
   status: number;
+  readonly route: RouteCompression;
+  private readonly prototype: ServerResponse;
 
   constructor(
     readonly state: RequestState,
     private readonly request: IncomingMessage,
     private readonly response: AnyResponse,
-    private readonly unrouted: RouteCompression,
+    unrouted: RouteCompression,
     /** The client's own `If-None-Match`, which the application may see otherwise. */
     private readonly ifNoneMatch: string | undefined,
   ) {
     this.status = response.statusCode;
+    this.route = findRouteCompression(state) ?? unrouted;
+    this.prototype = Object.getPrototypeOf(response) as ServerResponse;
     // The handler has answered: the client's conditional headers become visible again.
     if (state.hiddenConditions !== null) Object.assign(request.headers, state.hiddenConditions);
-  }
-
-  get route(): RouteCompression {
-    return compressionOf(this.state) ?? this.unrouted;
   }
 
   get method(): string {
@@ -84,31 +85,70 @@ export class HeldHead implements ResponseHead {
     return this.request.headers[name];
   }
 
-  /** Calls the prototype's function: the response's own refuses late headers. */
+  /** From here on the application reads that its head is sent, and later changes of it throw. */
+  showAnswered(): void {
+    Object.setPrototypeOf(this.response, extendAnswered(this.prototype));
+  }
+
+  /** Node's own properties show from here on. */
+  showSent(): void {
+    Object.setPrototypeOf(this.response, this.prototype);
+  }
+
   set(name: string, value: Exclude<FieldValue, undefined>): void {
-    findPrototype(this.response).setHeader.call(this.response, name, value);
+    this.prototype.setHeader.call(this.response, name, value);
   }
 
   remove(name: string): void {
-    findPrototype(this.response).removeHeader.call(this.response, name);
+    this.prototype.removeHeader.call(this.response, name);
   }
 
   setStatus(status: number): void {
     this.status = status;
     // Node sets the reason phrase of the new status.
-    this.response.statusMessage = '';
+    if (this.response instanceof ServerResponse) this.response.statusMessage = '';
   }
 }
 
-const findPrototype = (response: ServerResponse): ServerResponse => Object.getPrototypeOf(response) as ServerResponse;
+interface GivenHead {
+  readonly status: number;
+  readonly reason: string | undefined;
+  readonly headers: GivenHeaders;
+}
 
-/** Whether Node accepts this head. A refused head goes to Node at once, which throws its error at the usual place. */
-export function isSendable(status: number, reason: string | undefined, headers: GivenHeaders): boolean {
-  if (!(status >= 100 && status <= 999)) return false;
+/** Reads what `writeHead` was given, as Node does. */
+export function readGivenHead([status, second, third]: readonly unknown[]): GivenHead {
+  const reason = typeof second === 'string' ? second : undefined;
+  const headers = (reason === undefined ? (third ?? second) : third) as GivenHeaders;
+  return { status: Number(status) | 0, reason, headers };
+}
+
+/** The body's length in headers of the most common form; NaN without it. */
+export function readLength({ headers }: GivenHead): number {
+  if (headers === null || headers === undefined || Array.isArray(headers)) return Number.NaN;
+  return Number(headers['content-length']);
+}
+
+/** Sets a head on the response, as `writeHead` does. False, and nothing is set, where Node refuses it: it throws at the usual place. */
+export function applyHead(response: ServerResponse, { status, reason, headers }: GivenHead): boolean {
+  // HTTP/2 has no reason phrase, and Node warns of one that is read.
+  const phrase = response instanceof ServerResponse ? response.statusMessage || STATUS_CODES[status] : undefined;
+  if (!(status >= 100 && status <= 999) || !areValid(reason ?? phrase, headers)) return false;
+  if (response instanceof ServerResponse) response.statusMessage = reason ?? phrase ?? 'unknown';
+  response.statusCode = status;
+  const pairs = listPairs(headers);
+  if (Array.isArray(headers)) {
+    for (const [name] of pairs) response.removeHeader(name);
+    for (const [name, value] of pairs) response.appendHeader(name, value as string | string[]);
+  } else for (const [name, value] of pairs) response.setHeader(name, value);
+  return true;
+}
+
+function areValid(reason: string | undefined, headers: GivenHeaders): boolean {
   if (Array.isArray(headers) && (Array.isArray(headers[0]) || headers.length % 2 === 1)) return false;
   try {
     if (reason !== undefined) validateHeaderValue('reason', reason);
-    for (const [name, value] of pairsOf(headers)) {
+    for (const [name, value] of listPairs(headers)) {
       validateHeaderName(name);
       for (const line of [value].flat()) validateHeaderValue(name, line as string);
     }
@@ -119,17 +159,83 @@ export function isSendable(status: number, reason: string | undefined, headers: 
   }
 }
 
-/** Sets the headers on the response, as `writeHead` does. */
-export function setAll(response: ServerResponse, headers: GivenHeaders): void {
-  const pairs = pairsOf(headers);
-  if (Array.isArray(headers)) {
-    for (const [name] of pairs) response.removeHeader(name);
-    for (const [name, value] of pairs) response.appendHeader(name, value as string | string[]);
-  } else for (const [name, value] of pairs) response.setHeader(name, value);
-}
-
-function pairsOf(headers: GivenHeaders): [string, OutgoingHttpHeader][] {
+function listPairs(headers: GivenHeaders): [string, OutgoingHttpHeader][] {
   if (!Array.isArray(headers)) return Object.entries(headers ?? {}) as [string, OutgoingHttpHeader][];
   const names = headers.filter((_, index) => index % 2 === 0);
   return names.map((name, index) => [String(name), headers[2 * index + 1]!]);
 }
+
+export type Given = [chunk?: unknown, encoding?: unknown, callback?: unknown];
+
+/** Functions of a response that every way of answering calls. */
+export interface Sending {
+  writeHead: (...head: unknown[]) => ServerResponse;
+  write: (...chunk: Given) => boolean;
+  end: (...chunk: Given) => ServerResponse;
+  flushHeaders: () => void;
+}
+
+/** The holder of a response. */
+export interface Hold extends Sending {
+  /** Whether the application has ended a response that is not sent yet. */
+  readonly hasEnded: boolean;
+  readonly needsDrain: boolean;
+}
+const heldBy = (response: ServerResponse): Hold => stateOf(response)!.heldResponse as Hold;
+
+/** Functions that lead to a response's `HeldResponse`. All responses share them: closures for each would cost more. */
+export const STAND_INS: Sending = {
+  writeHead(this: ServerResponse, ...head) {
+    return heldBy(this).writeHead(...head);
+  },
+  write(this: ServerResponse, chunk, encoding, callback) {
+    return heldBy(this).write(chunk, encoding, callback);
+  },
+  end(this: ServerResponse, chunk, encoding, callback) {
+    return heldBy(this).end(chunk, encoding, callback);
+  },
+  flushHeaders(this: ServerResponse) {
+    heldBy(this).flushHeaders();
+  },
+};
+
+/** Node's own error for a header that comes too late. */
+export function refuseHead(): never {
+  const error = new Error('Cannot set headers after they are sent to the client');
+  throw Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' });
+}
+
+/**
+ * Properties of a response whose head the application has given. `finished` stays false: a closing server ends the connections of
+ * finished responses.
+ */
+const ANSWERED: PropertyDescriptorMap = {
+  headersSent: { get: () => true },
+  writableEnded: {
+    get(this: ServerResponse) {
+      return heldBy(this).hasEnded;
+    },
+  },
+  writableNeedDrain: {
+    get(this: ServerResponse) {
+      return heldBy(this).needsDrain;
+    },
+  },
+};
+for (const name of ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader']) {
+  ANSWERED[name] = { value: refuseHead, writable: true };
+}
+
+const answeredPrototypes = new WeakMap<object, object>();
+
+/** Prototype with {@link ANSWERED}. Own properties would make each response a slow object. */
+export function extendAnswered(prototype: object): object {
+  let answered = answeredPrototypes.get(prototype);
+  if (answered === undefined)
+    answeredPrototypes.set(prototype, (answered = Object.create(prototype, ANSWERED) as object));
+  return answered;
+}
+
+type Callback = (error?: Error | null) => void;
+export const findCallback = (given: readonly unknown[]): Callback | undefined =>
+  given.find((each) => typeof each === 'function') as Callback | undefined;

@@ -8,8 +8,7 @@ export class CompressionCounters {
   bytesIn = 0;
   bytesOut = 0;
 
-  /** Counts an encoded response. */
-  encoded(bytesIn: number, bytesOut: number): void {
+  addEncoded(bytesIn: number, bytesOut: number): void {
     this.compressed += 1;
     this.bytesIn += bytesIn;
     this.bytesOut += bytesOut;
@@ -24,35 +23,17 @@ export class CompressionCounters {
   }
 }
 
-/** Responses in a row without a hit in the cache, after which `PASSES` responses bypass it. */
-const MISSES = 16;
-const PASSES = 256;
-
-/** Compression's state of a route. */
+/** Compression's state of a route. `off`: its responses are sent without a content coding. */
 export class RouteCompression {
-  /** Responses since a body of the route came again. */
-  private responses = 0;
   readonly counters = new CompressionCounters();
 
-  /** `off`: its responses are sent without a content coding. */
   constructor(readonly off = false) {}
-
-  /** Whether this response may use the cache; counts it. Bodies that all differ, one for each user for example, do not pay for it. */
-  mayRepeat(): boolean {
-    return this.responses++ % (MISSES + PASSES) < MISSES;
-  }
-
-  /** A body of it was in the cache. */
-  repeats(): void {
-    this.responses = 0;
-  }
 }
 
 /** The module's own paths, such as `/metrics`: they are encoded, and not counted. */
 const OWN_PATHS = new RouteCompression();
 
 /** Compression's state of a request's route; null where the route is unknown. */
-export function compressionOf(state: RequestState | null): RouteCompression | null {
-  const route = state?.route ?? null;
+export function findRouteCompression({ route }: RequestState): RouteCompression | null {
   return route === null ? null : ((route.compression as RouteCompression | null) ?? OWN_PATHS);
 }

@@ -29,7 +29,7 @@ export function parseAcceptEncoding(header: string): ReadonlyMap<string, number>
     const [name = '', ...parameters] = member.split(';');
     const coding = name.trim().toLowerCase();
     if (coding === '') continue;
-    const weight = weightOf(parameters);
+    const weight = readWeight(parameters);
     if (weight === null) continue;
     const canonical = coding === 'x-gzip' ? 'gzip' : coding;
     weights.set(canonical, Math.min(weight, weights.get(canonical) ?? 1));
@@ -37,7 +37,7 @@ export function parseAcceptEncoding(header: string): ReadonlyMap<string, number>
   return weights;
 }
 
-function weightOf(parameters: readonly string[]): number | null {
+function readWeight(parameters: readonly string[]): number | null {
   for (const parameter of parameters) {
     const text = parameter.trim();
     if (!/^q\s*=/i.test(text)) continue;

@@ -1,35 +1,29 @@
 import type { IncomingMessage } from 'node:http';
 import type { HeldHead } from '../held-head.js';
-import { CONTENT_CODINGS, type ContentCoding } from './accept-encoding.js';
+import type { ContentCoding } from './accept-encoding.js';
 import { hasMember } from './policy.js';
 
-/** Tags that Express makes by itself: a weak one of the body's length and its SHA-1. */
-const EXPRESS_TAG = /^W\/"([0-9a-f]+)-[A-Za-z0-9+/]{27}"$/;
-
-/** Length of the body in a tag of Express's, bytes; null for other tags. */
-export function expressTagLength(tag: string): number | null {
-  const match = EXPRESS_TAG.exec(tag);
-  return match === null ? null : Number.parseInt(match[1]!, 16);
-}
-
 /** Weak form of a tag: a strong one would no longer name the same bytes (RFC 9110 section 8.8.1). */
-const weakened = (tag: string): string => (tag === '' || tag.startsWith('W/') ? tag : `W/${tag}`);
+const weaken = (tag: string): string => (tag === '' || tag.startsWith('W/') ? tag : `W/${tag}`);
 
 /**
  * The tag of an encoded representation: another for each coding, and weak, since its bytes depend on the level. One semicolon for a
  * tag that was weak before, two for a strong one, so that it can be given back.
  */
-export const representationTag = (tag: string, coding: ContentCoding): string =>
-  tag.endsWith('"') ? weakened(`${tag.slice(0, -1)}${tag.startsWith('W/') ? ';' : ';;'}${coding}"`) : tag;
+export const tagRepresentation = (tag: string, coding: ContentCoding): string =>
+  tag.endsWith('"') ? weaken(`${tag.slice(0, -1)}${tag.startsWith('W/') ? ';' : ';;'}${coding}"`) : tag;
 
 const REPRESENTATION = /W\/"([^"]*?)(;{1,2})(zstd|br|gzip|deflate)"/g;
 
 /** The application's tags in place of those of encoded representations; `coding`: of this one only, null for all. */
-export const originalTags = (header: string, coding: string | null): string =>
+export const restoreTags = (header: string, coding: string | null): string =>
   header.replace(REPRESENTATION, (all, opaque: string, mark: string, of: string) => {
     if (coding !== null && of !== coding) return all;
     return mark === ';;' ? `"${opaque}"` : `W/"${opaque}"`;
   });
+
+const IF_MATCH = 'if-match';
+const IF_NONE_MATCH = 'if-none-match';
 
 /**
  * Puts the application's own tags into a request that names ours: in `If-Match` all, in `If-None-Match` those of the coding that the
@@ -46,32 +40,28 @@ export function translateConditions(request: IncomingMessage, coding: () => Cont
     if ((name !== IF_MATCH && name !== IF_NONE_MATCH) || !given.includes(';')) continue;
     const isMatch = name === IF_MATCH;
     const wanted = isMatch ? null : coding();
-    const translated = !isMatch && wanted === null ? given : originalTags(given, wanted);
+    if (!isMatch && wanted === null) continue;
+    const translated = restoreTags(given, wanted);
     if (translated === given) continue;
     if (!isMatch) before = request.headers[IF_NONE_MATCH];
     rawHeaders[i + 1] = translated;
-    request.headers[name] = originalTags(String(request.headers[name]), wanted);
+    request.headers[name] = restoreTags(String(request.headers[name]), wanted);
   }
   return before;
 }
-const IF_MATCH = 'if-match';
-const IF_NONE_MATCH = 'if-none-match';
 
 /** Whether `If-None-Match` names the tag that a 200 would carry, by weak comparison (RFC 9110 section 13.1.2). */
 export function namesTag(ifNoneMatch: string, tag: string): boolean {
   if (ifNoneMatch.trim() === '*') return true;
   const given = ifNoneMatch.match(/(?:W\/)?"[^"]*"/g) ?? [];
-  return given.some((each) => weakened(each) === weakened(tag));
+  return given.some((each) => weaken(each) === weaken(tag));
 }
 
 /** A 304 of the application's own names the representation that the client has: a cache finds its 200 by the tag (RFC 9111 section 4.3.4). */
 export function tagAsNamed(head: HeldHead): void {
   const tag = head.header('etag');
-  const named = head.requestHeader(IF_NONE_MATCH);
-  if (typeof tag !== 'string' || named === undefined) return;
-  const representation = CONTENT_CODINGS.map((coding) => representationTag(tag, coding)).find((each) =>
-    named.includes(each),
-  );
+  const named = head.requestHeader(IF_NONE_MATCH)?.match(REPRESENTATION) ?? [];
+  const representation = named.find((each) => restoreTags(each, null) === tag);
   if (representation !== undefined) head.set('etag', representation);
 }
 
@@ -81,7 +71,7 @@ export function tagAsNamed(head: HeldHead): void {
  */
 export function isKnown(head: HeldHead, base: string | null, coding: ContentCoding | null): boolean {
   if (base === null) return isNotModified(head);
-  const tag = coding === null ? base : representationTag(base, coding);
+  const tag = coding === null ? base : tagRepresentation(base, coding);
   if (tag !== head.header('etag')) head.set('etag', tag);
   const ifNoneMatch = head.requestHeader(IF_NONE_MATCH);
   if (ifNoneMatch === undefined) return isNotModified(head);

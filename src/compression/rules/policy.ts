@@ -6,14 +6,14 @@ export type FieldValue = string | number | readonly string[] | undefined;
 /** A null header, as one copied from an answer that lacks it, counts as absent. Frameworks accept it, whatever their types declare. */
 export const present = (value: FieldValue | null): FieldValue => value ?? undefined;
 
-const textOf = (value: FieldValue | null): string => (Array.isArray(value) ? value.join(',') : String(value ?? ''));
+const joinLines = (value: FieldValue | null): string => (Array.isArray(value) ? value.join(',') : String(value ?? ''));
 
 /** A list-valued header as one string, in lower case. */
-export const listValue = (value: FieldValue): string => textOf(value).toLowerCase();
+export const listValue = (value: FieldValue): string => joinLines(value).toLowerCase();
 
 /** The members of a list-valued header, as they are written. */
-export function membersOf(value: FieldValue): string[] {
-  const members = textOf(value).split(',');
+export function splitMembers(value: FieldValue): string[] {
+  const members = joinLines(value).split(',');
   return members.map((member) => member.trim()).filter((member) => member !== '');
 }
 
@@ -25,8 +25,8 @@ export function hasMember(value: FieldValue, member: string): boolean {
 }
 
 /** The argument of a list-valued header's member, behind `=`; undefined without one. */
-export function argumentOf(value: FieldValue, member: string): string | undefined {
-  const found = membersOf(listValue(value)).find((part) => part.startsWith(`${member}=`));
+export function readArgument(value: FieldValue, member: string): string | undefined {
+  const found = splitMembers(listValue(value)).find((part) => part.startsWith(`${member}=`));
   return found?.slice(member.length + 1);
 }
 
@@ -34,7 +34,7 @@ const VARY = 'accept-encoding';
 
 /** Returns `Vary` with `accept-encoding` among its members; a value that has it already stays as it is. */
 export function varyWithAcceptEncoding(value: FieldValue): string {
-  const members = membersOf(value);
+  const members = splitMembers(value);
   if (members.includes('*')) return '*';
   return (hasMember(value, VARY) ? members : [...members, VARY]).join(', ');
 }

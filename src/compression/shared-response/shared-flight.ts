@@ -1,20 +1,19 @@
+import { settleAll } from '../../core/settle-all.js';
+import type { Compressor } from '../codec.js';
 import type { MonotonicClock } from '../../core/clock.js';
-import type { Body, CachedBody, ContentCache } from '../cache/content-cache.js';
-import type { Compressor } from '../codec/compressor.js';
-import type { CallerSign } from './known-caller.js';
+import type { Body, CachedBody } from '../content-cache.js';
 import {
-  argumentOf,
   hasMember,
   isEncoded,
   isForOne,
   isWritable,
   listValue,
   mayKeep,
-  membersOf,
+  readArgument,
+  splitMembers,
   type FieldValue,
   type ResponseHead,
 } from '../rules/policy.js';
-import { settleAll } from '../../core/settle-all.js';
 
 /** Response headers by name. */
 export type Headers = Readonly<Record<string, FieldValue>>;
@@ -22,9 +21,6 @@ type KeptHeader = readonly [string, string | number | readonly string[]];
 
 /** An answer that serves others. */
 export class KeptResponse {
-  /** Called when its slot has gone, or has another answer: only other URLs keep the body then. */
-  release: () => void = () => {};
-
   constructor(
     readonly entry: CachedBody,
     /** The headers that the handler and its interceptors have set; headers set before it belong to each request. */
@@ -46,15 +42,9 @@ export class KeptResponse {
     return this.bornMs === null ? null : Math.floor((nowMs - this.bornMs) / 1_000);
   }
 
-  /** `own`: it wants an answer of its own, unless it finds a public one. */
+  /** `own`: the request wants an answer of its own, unless it finds a public one. */
   serves(own: boolean): boolean {
     return this.isPublic || !own;
-  }
-
-  /** Charges the body with its slot and headers. `evicted` is called when the cache evicts the body. */
-  hold(bytes: number, evicted: () => void): void {
-    const headerBytes = this.headers.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
-    this.release = this.entry.hold(bytes + 2 * headerBytes, evicted);
   }
 }
 
@@ -63,18 +53,20 @@ interface SharedHead extends ResponseHead {
   headers(): Headers;
 }
 
+/** The sign of a known caller: a header, or the option `unit`. */
+export type CallerSign = 'Authorization' | 'Cookie' | 'unit';
+
 /** The part of a route that a flight uses. */
 interface FlightRoute {
-  readonly cache: ContentCache;
   readonly nowMs: MonotonicClock;
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly varies: boolean;
-  notShared(why: string): void;
-  /** A known caller got an answer that others could not share for that reason alone. */
-  gaveOwn(sign: CallerSign): void;
-  /** `kept` null: the flight has made no answer for others. */
-  ended(flight: SharedFlight, kept: KeptResponse | null): void;
+  notShared(this: void, reason: string): void;
+  gaveOwn(this: void, sign: CallerSign): void;
+  keepBody(flight: SharedFlight, body: Body, headers: readonly KeptHeader[]): CachedBody | null;
+  free(flight: SharedFlight, kept?: KeptResponse | null): void;
+  replace(flight: SharedFlight, kept: KeptResponse): void;
 }
 
 type Result = KeptResponse | 'not-shareable' | 'abandoned' | 'late';
@@ -83,7 +75,7 @@ type Result = KeptResponse | 'not-shareable' | 'abandoned' | 'late';
 export class SharedFlight {
   readonly result: Promise<Result>;
   private resolve!: (result: Result) => void;
-  /** Nothing is known of the answer yet. */
+  /** The answer is unknown yet. */
   private flying = true;
   private kept: KeptResponse | null = null;
   private readonly deadline: NodeJS.Timeout;
@@ -101,32 +93,25 @@ export class SharedFlight {
   }
 
   /** Takes the answer, if it may serve others, and returns where its body is kept; null ends the flight. */
-  keep(view: SharedHead, body: Body): CachedBody | null {
+  keep(head: SharedHead, body: Body): CachedBody | null {
     if (!this.flying) return null;
-    const { cache, nowMs, ttlMs } = this.route;
-    const mayServe = this.mayServeOthers(view);
-    const entry = mayServe ? (cache.find(body) ?? cache.add(body, true)) : null;
+    const { route } = this;
+    const mayServe = this.mayServeOthers(head);
+    const headers = this.listChanged(head);
+    const entry = mayServe ? route.keepBody(this, body, headers) : null;
     if (entry === null) {
-      if (mayServe) this.route.notShared('its body does not fit into `compression.cache.maxBytes`');
+      if (mayServe) route.notShared('its body does not fit into `compression.cache.maxBytes`');
       this.end('not-shareable');
       return null;
     }
-    const control = view.header('cache-control');
-    const freshMs = freshMsOf(view);
-    const now = nowMs();
-    const expiresMs = now + Math.min(ttlMs, freshMs);
-    const bornMs = freshMs === Number.POSITIVE_INFINITY ? null : now - ageMsOf(view);
-    const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : ttlMs;
-    const removed = Object.keys(this.headersBefore).filter((name) => view.header(name) === undefined);
-    this.kept = new KeptResponse(
-      entry,
-      this.changed(view),
-      removed,
-      expiresMs,
-      expiresMs + staleMs,
-      isForAll(control),
-      bornMs,
-    );
+    const control = head.header('cache-control');
+    const freshMs = readFreshMs(head);
+    const now = route.nowMs();
+    const expiresMs = now + Math.min(route.ttlMs, freshMs);
+    const bornMs = freshMs === Number.POSITIVE_INFINITY ? null : now - readAgeMs(head);
+    const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : route.ttlMs;
+    const removed = Object.keys(this.headersBefore).filter((name) => head.header(name) === undefined);
+    this.kept = new KeptResponse(entry, headers, removed, expiresMs, expiresMs + staleMs, isForAll(control), bornMs);
     this.flying = false;
     return entry;
   }
@@ -135,10 +120,10 @@ export class SharedFlight {
    * Publishes the answer once it is encoded as its predecessor was: until then the predecessor is served, so that no request waits
    * for a compression. Publishes nothing where a header added while the head was written forbids it.
    */
-  async publish(view: ResponseHead, compressor: Compressor): Promise<void> {
+  async publish(head: ResponseHead, compressor: Compressor): Promise<void> {
     const { kept, previous } = this;
     if (kept === null) return;
-    if (isForOne(view)) {
+    if (isForOne(head)) {
       this.route.notShared(FOR_ONE);
       return this.end('not-shareable');
     }
@@ -157,26 +142,27 @@ export class SharedFlight {
 
   /** Releases the waiters; a late answer serves later requests. */
   private late(): void {
-    this.route.ended(this, null);
+    this.route.free(this);
     this.resolve('late');
   }
 
   private end(result: Exclude<Result, 'late'>): void {
     this.flying = false;
     clearTimeout(this.deadline);
-    this.route.ended(this, typeof result === 'string' ? null : result);
+    if (typeof result === 'string') this.route.free(this, this.kept);
+    else this.route.replace(this, result);
     this.resolve(result);
   }
 
-  private mayServeOthers(view: SharedHead): boolean {
-    const control = view.header('cache-control');
-    if (!mayKeep(view, view.method) || isEncoded(view) || hasMember(control, 'no-cache') || freshMsOf(view) <= 0) {
-      if (view.status === 200) this.route.notShared(FOR_ONE);
+  private mayServeOthers(head: SharedHead): boolean {
+    const control = head.header('cache-control');
+    if (!mayKeep(head, head.method) || isEncoded(head) || hasMember(control, 'no-cache') || readFreshMs(head) <= 0) {
+      if (head.status === 200) this.route.notShared(FOR_ONE);
       return false;
     }
     // A head that Node refuses fails for its own request only.
-    if (!isWritable(view.headers())) return false;
-    if (!this.coversVary(view.header('vary'))) return false;
+    if (!isWritable(head.headers())) return false;
+    if (!this.coversVary(head.header('vary'))) return false;
     if (this.own === null || isForAll(control)) return true;
     this.route.gaveOwn(this.own);
     return false;
@@ -186,28 +172,29 @@ export class SharedFlight {
   private coversVary(vary: FieldValue): boolean {
     if (this.route.varies) return !listValue(vary).includes('*');
     const before = this.headersBefore['vary'];
-    const named = membersOf(listValue(vary)).filter((member) => member !== 'accept-encoding');
+    const named = splitMembers(listValue(vary)).filter((member) => member !== 'accept-encoding');
     // Members that CORS has set before the handler name headers that each request gets for itself.
-    if (named.every((member) => OF_CORS.has(member) && hasMember(before, member))) return true;
+    if (named.every((member) => CORS_MEMBERS.has(member) && hasMember(before, member))) return true;
     this.route.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
     return false;
   }
 
-  private changed(view: SharedHead): readonly KeptHeader[] {
+  private listChanged(head: SharedHead): readonly KeptHeader[] {
     const kept: KeptHeader[] = [];
-    for (const [name, value] of Object.entries(view.headers())) {
+    for (const [name, value] of Object.entries(head.headers())) {
       if (value === undefined || name === 'transfer-encoding' || name === 'content-length') continue;
+      const before = this.headersBefore[name];
       if (name === 'vary') {
-        const added = membersBeside(value, this.headersBefore[name]);
-        if (added !== '') kept.push([name, added]);
-      } else if (OF_ITS_BODY.test(name) || String(this.headersBefore[name]) !== String(value)) kept.push([name, value]);
+        const added = splitMembers(value).filter((member) => !hasMember(before, member.toLowerCase()));
+        if (added.length > 0) kept.push([name, added.join(', ')]);
+      } else if (DESCRIBES_BODY.test(name) || String(before) !== String(value)) kept.push([name, value]);
     }
     return kept;
   }
 }
 
 /** https://fetch.spec.whatwg.org/#cors-protocol-and-http-caches */
-const OF_CORS: ReadonlySet<string> = new Set([
+const CORS_MEMBERS: ReadonlySet<string> = new Set([
   'origin',
   'access-control-request-method',
   'access-control-request-headers',
@@ -215,14 +202,7 @@ const OF_CORS: ReadonlySet<string> = new Set([
 ]);
 
 /** Headers that describe the body: kept whichever layer has set them, even to the value of another request. */
-const OF_ITS_BODY = /^(?:content-(?!security-policy|length)|cache-control$|etag$|expires$|last-modified$)/;
-
-/** Members that the handler has added to a list. */
-function membersBeside(value: FieldValue, before: FieldValue): string {
-  return membersOf(value)
-    .filter((member) => !hasMember(before, member.toLowerCase()))
-    .join(', ');
-}
+const DESCRIBES_BODY = /^(?:content-(?!security-policy|length)|cache-control$|etag$|expires$|last-modified$)/;
 
 const FOR_ONE = 'it has `Set-Cookie`, a coding of its own, or a `Cache-Control` against it';
 
@@ -230,22 +210,22 @@ const FOR_ONE = 'it has `Set-Cookie`, a coding of its own, or a `Cache-Control` 
 const MUST_BE_FRESH = ['must-revalidate', 'proxy-revalidate', 's-maxage'];
 
 /** Freshness lifetime by the answer's own headers (RFC 9111 section 4.2.1), milliseconds. */
-function freshMsOf(view: ResponseHead): number {
-  const control = view.header('cache-control');
-  const given = argumentOf(control, 's-maxage') ?? argumentOf(control, 'max-age');
-  const expires = view.header('expires');
-  if (given === null || given === undefined) {
+function readFreshMs(head: ResponseHead): number {
+  const control = head.header('cache-control');
+  const given = readArgument(control, 's-maxage') ?? readArgument(control, 'max-age');
+  const expires = head.header('expires');
+  if (given === undefined) {
     if (expires === undefined) return Number.POSITIVE_INFINITY;
     // An invalid date counts as expired, as "0" does (section 5.3).
     const at = Date.parse(String(expires));
     return Number.isNaN(at) ? 0 : at - Date.now();
   }
   const seconds = Number(given);
-  return Number.isNaN(seconds) ? 0 : seconds * 1000 - ageMsOf(view);
+  return Number.isNaN(seconds) ? 0 : seconds * 1000 - readAgeMs(head);
 }
 
-function ageMsOf(view: ResponseHead): number {
-  const seconds = Number(view.header('age') ?? 0);
+function readAgeMs(head: ResponseHead): number {
+  const seconds = Number(head.header('age') ?? 0);
   return seconds > 0 ? seconds * 1000 : 0;
 }
 

@@ -1,5 +1,5 @@
 import { applyDecorators, SetMetadata, UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { monotonicMs } from '../../core/clock.js';
 import { boolean, object, optional, value } from '../../core/option.js';
 import { duration, timeout } from '../../core/shared-options.js';
@@ -8,14 +8,13 @@ import { PerfError } from '../../core/perf.error.js';
 import { storedRequest, type RequestState } from '../../request/request-state.js';
 import { findTracker, stateOf } from '../../request/tracker.js';
 import { isUncompressed } from '../uncompressed.js';
-import { signOf } from './known-caller.js';
-import type { Headers, KeptResponse, SharedFlight } from './shared-flight.js';
+import type { CallerSign, Headers, KeptResponse, SharedFlight } from './shared-flight.js';
 import type { SharedResponseOptions, SharedRoute } from './shared-route.js';
 
 export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
 
 /** The decorator's options on a handler; undefined without the decorator. */
-export const sharedOptionsOf = (handler: object): SharedResponseOptions | undefined =>
+export const readSharedOptions = (handler: object): SharedResponseOptions | undefined =>
   Reflect.getMetadata(SHARED_RESPONSE_METADATA, handler) as SharedResponseOptions | undefined;
 
 /**
@@ -101,11 +100,11 @@ export class SharedResponseGuard implements CanActivate {
     const shared = routes.find(handler, `${context.getClass().name}.${handler.name}`) as SharedRoute;
     const admission = await shared.admit({
       method: request.method ?? 'GET',
-      url: targetOf(request),
+      url: readTarget(request),
       host: String(request.headers.host ?? request.headers[':authority'] ?? ''),
       request,
       // `unit` reads results of guards: this one is the last of them.
-      sign: () => signOf(request.headers, () => shared.units.isForSomebody(state)),
+      sign: () => findSign(request.headers, () => shared.units.isForSomebody(state)),
       headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
       gone: () => hasGone(state.response),
     });
@@ -125,8 +124,15 @@ function headersOn(response: Partial<HttpResponse>, state: RequestState): HttpRe
   return (isKnown ? response : state.response) as HttpResponse;
 }
 
+/** The first sign of a known caller; `isForSomebody` reads `unit`, after the headers. */
+function findSign(headers: IncomingHttpHeaders, isForSomebody: () => boolean): CallerSign | null {
+  if (headers.authorization !== undefined) return 'Authorization';
+  if (headers.cookie !== undefined) return 'Cookie';
+  return isForSomebody() ? 'unit' : null;
+}
+
 /** The target as sent, followed by the routed one where middleware has rewritten it. No target has a line break. */
-function targetOf({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string {
+function readTarget({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string {
   const routed = `${baseUrl}${url}`;
   return originalUrl === undefined || originalUrl === routed ? routed : `${originalUrl}\n${routed}`;
 }

@@ -3,9 +3,8 @@ import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestUnits } from '../../request/request-unit.js';
-import type { ContentCache } from '../cache/content-cache.js';
-import type { CallerSign } from './known-caller.js';
-import { KeptResponse, SharedFlight, type Headers } from './shared-flight.js';
+import type { Body, CachedBody, ContentCache } from '../content-cache.js';
+import { KeptResponse, SharedFlight, type CallerSign, type Headers } from './shared-flight.js';
 
 /** `@SharedResponse()`'s options. */
 export interface SharedResponseOptions {
@@ -50,7 +49,7 @@ export interface Caller {
   headers(): Headers;
   /** The sign of a known caller; null for an unknown one. */
   sign(): CallerSign | null;
-  /** Its client has left. */
+  /** Whether its client has left. */
   gone(): boolean;
 }
 
@@ -85,22 +84,21 @@ export class SharedRoute {
   readonly waitMs: number;
   /** Callers may get different answers under one URL. */
   readonly varies: boolean;
-
-  readonly cache: ContentCache;
   readonly nowMs: MonotonicClock;
   readonly units: SharedRouteHost['units'];
   readonly notShared: SharedRouteHost['notShared'];
   readonly gaveOwn: SharedRouteHost['gaveOwn'];
+  private readonly cache: ContentCache;
 
   constructor(
     private readonly options: SharedResponseOptions,
-    { cache, nowMs, units, notShared, gaveOwn }: SharedRouteHost,
+    host: SharedRouteHost,
   ) {
-    this.cache = cache;
-    this.nowMs = nowMs;
-    this.units = units;
-    this.notShared = notShared;
-    this.gaveOwn = gaveOwn;
+    this.cache = host.cache;
+    this.nowMs = host.nowMs;
+    this.units = host.units;
+    this.notShared = host.notShared;
+    this.gaveOwn = host.gaveOwn;
     this.ttlMs = options.ttlMs;
     this.waitMs = options.waitMs ?? WAIT_MS;
     this.varies = options.varyBy !== undefined;
@@ -111,11 +109,11 @@ export class SharedRoute {
     const { varyBy } = this.options;
     const { method, url, host, request } = caller;
     if (host.length > MAX_HOST_LENGTH) return { kind: 'alone' };
-    const own = this.ownSign(caller);
+    const own = this.findOwnSign(caller);
     // A space ends a request target and is encoded in a host, so no two different callers make one key.
     const target = `GET ${encodeURIComponent(host.toLowerCase())} ${url}`;
-    const key = varyBy === undefined ? target : `${target} ${textOf(varyBy(request as PerfRequest))}`;
-    if (method !== 'GET') return this.forHead(key, own);
+    const key = varyBy === undefined ? target : `${target} ${requireText(varyBy(request as PerfRequest))}`;
+    if (method !== 'GET') return this.admitHead(key, own);
     // One waiter takes over an abandoned answer; after a second abandoned one no waiter waits for a third.
     for (let handedOver = false; ; handedOver = true) {
       const found = this.find(key, caller, own);
@@ -134,7 +132,7 @@ export class SharedRoute {
   }
 
   /** A HEAD gets the head of its GET's answer; it makes none, since its body goes nowhere. */
-  private forHead(key: string, own: CallerSign | null): Admission {
+  private admitHead(key: string, own: CallerSign | null): Admission {
     const kept = this.slots.get(key)?.kept ?? null;
     const serves = kept !== null && kept.serves(own !== null) && this.nowMs() < kept.expiresMs;
     return serves ? { kind: 'kept', kept } : { kind: 'alone' };
@@ -153,7 +151,7 @@ export class SharedRoute {
   }
 
   /** The sign of a known caller, who gets an answer of their own; null: the answer may be shared. */
-  private ownSign(caller: Caller): CallerSign | null {
+  private findOwnSign(caller: Caller): CallerSign | null {
     return this.varies || this.options.forEveryone === true ? null : caller.sign();
   }
 
@@ -167,28 +165,42 @@ export class SharedRoute {
     return flight;
   }
 
-  /** `kept` null: the flight has made no answer for others. */
-  ended(flight: SharedFlight, kept: KeptResponse | null): void {
-    const { key, previous } = flight;
-    const slot = this.slots.get(key) ?? { kept: null, flight: null };
-    if (slot.flight === flight) slot.flight = null;
-    // Another one may have landed since it began: that is the newer answer.
-    const isNewest = slot.kept === null || slot.kept === previous;
-    if (kept !== null && isNewest && this.cache.has(kept.entry)) {
-      slot.kept?.release();
-      slot.kept = kept;
-      this.slots.set(key, slot);
-      // The cache decides what stays: an evicted body takes its slots along, so hostile URLs cannot grow this map.
-      kept.hold(SLOT_BYTES + 2 * key.length, () => this.drop(key, kept));
-    }
-    this.dropEmpty(key, slot);
+  /** Keeps the body of an answer, as the previous one where that is equal; null when it does not fit. */
+  keepBody({ key, previous }: SharedFlight, body: Body, headers: KeptResponse['headers']): CachedBody | null {
+    const { cache } = this;
+    if (previous !== null && cache.has(previous.entry) && previous.entry.matches(body)) return previous.entry;
+    const headerBytes = headers.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
+    // The cache decides what stays: an evicted body takes its slot along, so hostile URLs cannot grow the map of slots.
+    return cache.keep(body, SLOT_BYTES + 2 * (key.length + headerBytes), (evicted) => {
+      const slot = this.slots.get(key);
+      if (slot?.kept?.entry !== evicted) return;
+      slot.kept = null;
+      this.dropEmpty(key, slot);
+    });
   }
 
-  private drop(key: string, kept: KeptResponse): void {
+  /** Ends a flight that has made no answer for others. */
+  free(flight: SharedFlight, kept: KeptResponse | null = null): void {
+    const { key } = flight;
     const slot = this.slots.get(key);
-    if (slot?.kept !== kept) return;
-    slot.kept = null;
-    this.dropEmpty(key, slot);
+    if (slot?.flight === flight) {
+      slot.flight = null;
+      this.dropEmpty(key, slot);
+    }
+    if (kept !== null && kept.entry !== slot?.kept?.entry) this.cache.evict(kept.entry);
+  }
+
+  /** Ends a flight with the answer for others, unless a newer one has landed since it began. */
+  replace(flight: SharedFlight, kept: KeptResponse): void {
+    const { key, previous } = flight;
+    const slot = this.slots.get(key) ?? { kept: null, flight: null };
+    const isNewest = slot.kept === null || slot.kept === previous;
+    if (!isNewest || !this.cache.has(kept.entry)) return this.free(flight, kept);
+    const before = slot.kept?.entry;
+    slot.kept = kept;
+    if (slot.flight === flight) slot.flight = null;
+    this.slots.set(key, slot);
+    if (before !== undefined && before !== kept.entry) this.cache.evict(before);
   }
 
   private dropEmpty(key: string, { kept, flight }: Slot): void {
@@ -197,7 +209,7 @@ export class SharedRoute {
 }
 
 /** Two users must not meet under `[object Object]`. */
-function textOf(key: unknown): string {
+function requireText(key: unknown): string {
   if (typeof key === 'string') return key;
   throw new PerfError(
     'PERF_ERR_DECORATOR',

@@ -138,9 +138,6 @@ describe.each(adapters)('compression on %s', (adapter) => {
     await start();
     const { status, headers } = await get('alone/file', { 'if-none-match': '"v1"' });
     expect([status, headers.vary]).toEqual([304, undefined]);
-    const small = await get('c/json/100');
-    const again = await get('c/json/100', { 'if-none-match': small.headers.etag ?? '"none"' });
-    expect([again.status, again.headers.vary]).toEqual([adapter === 'express' ? 304 : 200, undefined]);
   });
 
   it.runIf(adapter === 'express')('refuses the lists of headers that Node refuses', async () => {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { contentTag } from '../../../../src/compression/cache/content-cache.js';
-import { namesTag, originalTags, representationTag } from '../../../../src/compression/rules/entity-tag.js';
+import { makeTag } from '../../../../src/compression/content-cache.js';
+import { namesTag, restoreTags, tagRepresentation } from '../../../../src/compression/rules/entity-tag.js';
 
 describe('entity tags', () => {
   it('are strong, the same for one content and different for every representation', () => {
-    const tag = contentTag('{"a":1}');
+    const tag = makeTag('{"a":1}');
     expect(tag).toMatch(/^"[\w-]{27}"$/);
-    expect(contentTag(Buffer.from('{"a":1}'))).toBe(tag);
-    expect(contentTag('{"a":2}')).not.toBe(tag);
-    const tags = [tag, representationTag(tag, 'br'), representationTag(tag, 'gzip')];
+    expect(makeTag(Buffer.from('{"a":1}'))).toBe(tag);
+    expect(makeTag('{"a":2}')).not.toBe(tag);
+    const tags = [tag, tagRepresentation(tag, 'br'), tagRepresentation(tag, 'gzip')];
     expect(tags[1]).toMatch(/^W\/"[\w-]{27};;br"$/);
     expect(new Set(tags).size).toBe(3);
   });
@@ -16,12 +16,12 @@ describe('entity tags', () => {
   it('become again what they were', () => {
     for (const tag of ['"v7"', 'W/"v7"', '""', '"a;b"', 'W/"a;br"']) {
       for (const coding of ['zstd', 'br', 'gzip', 'deflate'] as const) {
-        const given = representationTag(tag, coding);
-        expect([given.startsWith('W/'), originalTags(given, null)]).toEqual([true, tag]);
+        const given = tagRepresentation(tag, coding);
+        expect([given.startsWith('W/'), restoreTags(given, null)]).toEqual([true, tag]);
       }
     }
-    expect(originalTags('W/"a;;br", "b", W/"c;gzip"', null)).toBe('"a", "b", W/"c"');
-    expect(originalTags('W/"a;;br", W/"c;gzip"', 'gzip')).toBe('W/"a;;br", W/"c"');
+    expect(restoreTags('W/"a;;br", "b", W/"c;gzip"', null)).toBe('"a", "b", W/"c"');
+    expect(restoreTags('W/"a;;br", W/"c;gzip"', 'gzip')).toBe('W/"a;;br", W/"c"');
   });
 
   it('match weakly, but never across codings or contents', () => {

@@ -1,16 +1,14 @@
-import { Compressor } from '../../../../src/compression/codec/compressor.js';
-import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
+import { Compressor } from '../../../../src/compression/codec.js';
+import { ContentCache } from '../../../../src/compression/content-cache.js';
 import type { FieldValue } from '../../../../src/compression/rules/policy.js';
-import { Governor } from '../../../../src/compression/codec/compressor.js';
-import type { CallerSign } from '../../../../src/compression/shared-response/known-caller.js';
-import type { SharedFlight } from '../../../../src/compression/shared-response/shared-flight.js';
+import type { CallerSign, SharedFlight } from '../../../../src/compression/shared-response/shared-flight.js';
 import {
   SharedRoute,
   type Admission,
   type SharedResponseOptions,
 } from '../../../../src/compression/shared-response/shared-route.js';
 
-const compressor = new Compressor({ zstd: null, br: null, gzip: null }, new Governor(1));
+const compressor = new Compressor({ zstd: null, br: null, gzip: null }, 1);
 
 export function answer(headers: Record<string, FieldValue> = {}, status = 200) {
   const head: Record<string, FieldValue> = { 'content-type': 'application/json', ...headers };

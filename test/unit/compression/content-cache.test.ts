@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CachedBody } from '../../../../src/compression/cache/content-cache.js';
-import { Compressor, type Encoded } from '../../../../src/compression/codec/compressor.js';
-import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
-import { Governor } from '../../../../src/compression/codec/compressor.js';
-import { decode } from '../../../fixtures/decode.js';
+import { Compressor, type Encoded } from '../../../src/compression/codec.js';
+import { ContentCache, type CachedBody } from '../../../src/compression/content-cache.js';
+import { decode } from '../../fixtures/decode.js';
 
 const none = { zstd: null, br: null, gzip: null };
 const MIB = 1024 * 1024;
@@ -17,7 +15,7 @@ class CountingCompressor extends Compressor {
   fails = false;
 
   constructor() {
-    super(none, new Governor(1));
+    super(none, 1);
   }
 
   override encode(...given: Parameters<Compressor['encode']>): Encoded | null | Promise<Encoded | null> {
@@ -64,7 +62,7 @@ describe('the content cache', () => {
   it('holds the memory that it counts, of small bodies too: bodies and encodings have buffers of their own', async () => {
     const cache = new ContentCache(MIB);
     const entry = cache.add(Buffer.from(text(7, 1_500)))!;
-    const encoded = await entry.encoded('gzip', new Compressor(none, new Governor(1)), false);
+    const encoded = await entry.encoded('gzip', new Compressor(none, 1), false);
     for (const bytes of [entry.source as Buffer, encoded!.bytes]) expect(bytes.buffer.byteLength).toBe(bytes.length);
   });
 
@@ -94,23 +92,38 @@ describe('the content cache', () => {
     expect(cache.find(third!)).not.toBeNull();
   });
 
-  it('keeps few bodies of one length, the useless ones go first', () => {
+  it('keeps few bodies of one length, the newest', () => {
     const cache = new ContentCache(MIB);
     const bodies = Array.from({ length: 9 }, (_, seed) => text(seed + 10, 2_000));
-    cache.add(bodies[0]!);
-    cache.find(bodies[0]!);
-    for (const body of bodies.slice(1)) cache.add(body);
-    expect(cache.find(bodies[0]!)).not.toBeNull();
-    expect(cache.find(bodies[1]!)).toBeNull();
-    expect(cache.find(bodies[8]!)).not.toBeNull();
+    for (const body of bodies) cache.add(body);
+    expect(bodies.map((body) => cache.find(body) !== null)).toEqual([false, ...bodies.slice(1).map(() => true)]);
+  });
+
+  it('knows which bodies have come before, of the last 1,024', () => {
+    const cache = new ContentCache(MIB);
+    const tags = Array.from({ length: 1_025 }, (_, id) => `"${id}"`);
+    expect(tags.some((tag) => cache.hasSeen(tag))).toBe(false);
+    expect([cache.hasSeen('"1"'), cache.hasSeen('"0"'), cache.bytes]).toEqual([true, false, 0]);
+  });
+
+  it('counts what is kept beside a body, and says when that has gone', () => {
+    const cache = new ContentCache(20_000);
+    const gone: unknown[] = [];
+    const kept = cache.keep('x', 5_000, (entry) => gone.push(entry))!;
+    expect(cache.bytes).toBeGreaterThan(6_000);
+    expect(cache.find('x')).toBeNull();
+    cache.evict(kept);
+    expect([gone, cache.bytes]).toEqual([[kept], 0]);
+    cache.keep('x', 25_000, (entry) => gone.push(entry));
+    expect([gone.length, cache.bytes]).toEqual([2, 0]);
   });
 
   it('takes in no body of more than a tenth of it, and no shared one of more than half of it', () => {
     const cache = new ContentCache(100_000);
     expect(cache.add('x'.repeat(10_000))).toBeNull();
     expect(cache.add('x'.repeat(8_000))).not.toBeNull();
-    expect(cache.add('x'.repeat(50_000), true)).toBeNull();
-    expect(cache.add('x'.repeat(48_000), true)).not.toBeNull();
+    expect(cache.keep('x'.repeat(50_000), 0, () => {})).toBeNull();
+    expect(cache.keep('x'.repeat(48_000), 0, () => {})).not.toBeNull();
   });
 
   it('counts two bytes for each character of a text beyond Latin-1', () => {
@@ -122,10 +135,10 @@ describe('the content cache', () => {
 
   it('charges nothing for what is evicted while it is compressed', async () => {
     const cache = new ContentCache(100_000);
-    const busy = cache.add(text(1, 48_000), true)!;
+    const busy = cache.keep(text(1, 48_000), 0, () => {})!;
     const pending = busy.encoded('br', new CountingCompressor(), false);
     expect(pending).toBeInstanceOf(Promise);
-    const others = [2, 3].map((seed) => cache.add(text(seed, 48_000), true)!);
+    const others = [2, 3].map((seed) => cache.keep(text(seed, 48_000), 0, () => {})!);
     expect(decode('br', (await pending)!.bytes).toString()).toBe(busy.source);
     expect(cache.bytes).toBe(others[0]!.bytes + others[1]!.bytes);
   });

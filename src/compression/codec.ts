@@ -1,0 +1,200 @@
+import { availableParallelism } from 'node:os';
+import type { Transform } from 'node:stream';
+import { promisify } from 'node:util';
+import * as zlib from 'node:zlib';
+import type { ContentCoding } from './rules/accept-encoding.js';
+
+export type Encoder = Transform & zlib.Zlib;
+
+/** Functions of `node:zlib` for one coding: synchronous, on the thread pool, as a stream. */
+interface Codec {
+  readonly now: (body: zlib.InputType, options: object) => Buffer;
+  readonly onPool: (body: zlib.InputType, options: object, done: (error: Error | null, made: Buffer) => void) => void;
+  readonly stream: (options: object) => Encoder;
+}
+/** Node 20's types lack zstd; `supportedCodings` includes it where the runtime has it. */
+interface Zstd {
+  zstdCompress: Codec['onPool'];
+  zstdCompressSync: Codec['now'];
+  createZstdCompress: Codec['stream'];
+  constants: { ZSTD_c_compressionLevel: number; ZSTD_c_windowLog: number };
+}
+const zstd = zlib as unknown as Zstd;
+const { constants } = zlib;
+
+const CODECS: Readonly<Record<ContentCoding, Codec>> = {
+  zstd: { now: zstd.zstdCompressSync, onPool: zstd.zstdCompress, stream: zstd.createZstdCompress },
+  br: { now: zlib.brotliCompressSync, onPool: zlib.brotliCompress, stream: zlib.createBrotliCompress },
+  gzip: { now: zlib.gzipSync, onPool: zlib.gzip, stream: zlib.createGzip },
+  deflate: { now: zlib.deflateSync, onPool: zlib.deflate, stream: zlib.createDeflate },
+};
+
+/** Levels that an application has chosen; a coding without one is chosen by size. */
+export type Levels = Readonly<Record<'zstd' | 'br' | 'gzip', number | null>>;
+
+/**
+ * Range of each coding's levels, the highest that is safe for bodies made per request, and the cost above it: CPU of one 3 MB JSON body
+ * on one core. Zstd ends at 19: windows above it may exceed the 8 MB that clients must accept (RFC 9659).
+ */
+export const LEVEL_LIMITS = {
+  zstd: { min: 1, safe: 12, max: 19, cost: 'zstd 19 takes 2.3 s of CPU for one 3 MB body where zstd 3 takes 20 ms' },
+  br: { min: 0, safe: 6, max: 11, cost: 'brotli 11 takes 8.3 s of CPU for one 3 MB body where brotli 4 takes 61 ms' },
+  gzip: { min: 1, safe: 7, max: 9, cost: 'gzip 9 takes 27 % more CPU than gzip 6 for 3 % fewer bytes' },
+} as const;
+
+/** Purpose of a compression: for its own request, for many requests, or for a request while the thread pool is full. */
+export type Effort = 'once' | 'shared' | 'hurried';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/**
+ * The level, always explicit: zlib's own default for brotli is 11. `once` costs at most some 65 ms of CPU at 5 MB, `shared` is
+ * the knee of the curve (3 MB: zstd 9 74 ms, br 5 82 ms, gzip 6 61 ms), `hurried` is the cheapest there is.
+ */
+export function chooseLevel(coding: ContentCoding, byteLength: number, effort: Effort, levels: Levels): number {
+  const chosen = coding === 'deflate' ? levels.gzip : levels[coding];
+  if (effort === 'hurried') return chosen === null ? 1 : Math.min(1, chosen);
+  if (chosen !== null) return chosen;
+  const shared = effort === 'shared';
+  if (coding === 'zstd') return shared ? 9 : 3;
+  if (coding !== 'br') return shared || byteLength <= 256 * KIB ? 6 : 1;
+  if (shared) return 5;
+  return byteLength <= MIB ? 4 : 3;
+}
+
+/** One pool round trip a chunk: 64 KiB instead of zlib's 16 cuts the event loop's share of a 3 MB body to a quarter. */
+const CHUNK_BYTES = 64 * KIB;
+
+/** Smallest brotli window that holds the body: set-up and memory grow with the window. */
+const chooseWindow = (byteLength: number): number =>
+  Math.min(Math.max(Math.ceil(Math.log2(Math.max(byteLength, 1))), 16), 22);
+
+/** `byteLength` null: a stream, whose length is unknown. */
+function chooseOptions(coding: ContentCoding, level: number, byteLength: number | null): object {
+  const length = byteLength ?? MIB;
+  const chunkSize = Math.min(CHUNK_BYTES, Math.max(KIB, length));
+  if (coding === 'br') {
+    const params = {
+      [constants.BROTLI_PARAM_QUALITY]: level,
+      [constants.BROTLI_PARAM_LGWIN]: chooseWindow(length),
+      [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+      [constants.BROTLI_PARAM_SIZE_HINT]: length,
+    };
+    return { chunkSize, params };
+  }
+  if (coding !== 'zstd') return { chunkSize, level };
+  const params = {
+    [zstd.constants.ZSTD_c_compressionLevel]: level,
+    // Up to level 18 the window is smaller than the 8 MB (2 to the 23rd) that RFC 9659 allows.
+    ...(level > 18 ? { [zstd.constants.ZSTD_c_windowLog]: 23 } : null),
+  };
+  // With its length zstd allocates tables for the body instead of for any body: 50 KB instead of 3 MB for one of 10 KB.
+  return byteLength === null ? { chunkSize, params } : { chunkSize, params, pledgedSrcSize: byteLength };
+}
+
+/** Compresses on the event loop. */
+export function compressNow(coding: ContentCoding, body: Uint8Array, level: number): Buffer {
+  return CODECS[coding].now(body, chooseOptions(coding, level, body.byteLength));
+}
+
+/** Compresses on the thread pool. */
+export function compress(coding: ContentCoding, body: Uint8Array, level: number): Promise<Buffer> {
+  return promisify(CODECS[coding].onPool)(body, chooseOptions(coding, level, body.byteLength));
+}
+
+/**
+ * How many compressions may occupy the thread pool: one thread always stays free for files, DNS and crypto, and more
+ * than there are cores would only queue inside the kernel.
+ */
+export function countSlots(threadPoolSize = readThreadPoolSize(process.env), cores = availableParallelism()): number {
+  return Math.max(1, Math.min(threadPoolSize - 1, cores));
+}
+
+/** libuv's own reading of `UV_THREADPOOL_SIZE`: 4 by default, at least 1, at most 1024. */
+export function readThreadPoolSize(environment: Readonly<Record<string, string | undefined>>): number {
+  const given = environment['UV_THREADPOOL_SIZE'];
+  if (given === undefined) return 4;
+  const size = Number.parseInt(given, 10);
+  return Number.isNaN(size) ? 1 : Math.min(Math.max(size, 1), 1024);
+}
+
+/** An encoded body and the level it was made at. */
+export interface Encoded {
+  readonly bytes: Buffer;
+  readonly level: number;
+}
+
+/** Largest body that is compressed on the event loop, bytes: 0.1 to 0.2 ms, less than a pool round trip costs on one core. */
+const MAX_BYTES_NOW = { zstd: 64 * KIB, br: 16 * KIB, gzip: 16 * KIB, deflate: 16 * KIB };
+/** Levels by size, above which no body is compressed on the event loop. */
+const NO_CHOICE: Levels = { zstd: null, br: null, gzip: null };
+
+/**
+ * Compresses whole bodies: small ones at once, others on the thread pool, `slots` at a time in the order of their coming. Without that
+ * limit, 20 bodies of 3 MB put 30 ms on every `fs.stat` of the process, because they share one pool.
+ */
+export class Compressor {
+  private running = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(
+    private readonly levels: Levels,
+    private readonly slots = countSlots(),
+  ) {}
+
+  /**
+   * Returns the encoded body, or null where it would not be smaller. Synchronous when it can be; with the pool full the body
+   * waits and gets the cheapest level, or stays unencoded when `wanted` returns false: its client has gone meanwhile.
+   */
+  encode(
+    coding: ContentCoding,
+    body: Uint8Array,
+    effort: Effort,
+    wanted: () => boolean = () => true,
+  ): Encoded | null | Promise<Encoded | null> {
+    const level = chooseLevel(coding, body.byteLength, effort, this.levels);
+    if (body.byteLength <= MAX_BYTES_NOW[coding] && level <= chooseLevel(coding, 0, 'shared', NO_CHOICE)) {
+      return keepSmaller(compressNow(coding, body, level), body, level);
+    }
+    return this.encodeOnPool(coding, body, this.hurry(effort), wanted);
+  }
+
+  /** A stream takes no slot: it may last as long as its client is slow. */
+  openEncoder(coding: ContentCoding): Encoder {
+    const level = chooseLevel(coding, Number.POSITIVE_INFINITY, this.hurry('once'), this.levels);
+    return CODECS[coding].stream(chooseOptions(coding, level, null));
+  }
+
+  private get isFull(): boolean {
+    return this.running >= this.slots;
+  }
+
+  private hurry(effort: Effort): Effort {
+    return this.isFull ? 'hurried' : effort;
+  }
+
+  private async encodeOnPool(
+    coding: ContentCoding,
+    body: Uint8Array,
+    effort: Effort,
+    wanted: () => boolean,
+  ): Promise<Encoded | null> {
+    if (this.isFull) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    else this.running += 1;
+    try {
+      if (!wanted()) return null;
+      const level = chooseLevel(coding, body.byteLength, effort, this.levels);
+      return keepSmaller(await compress(coding, body, level), body, level);
+    } finally {
+      // The slot is handed over, not given back: a newcomer cannot overtake a waiter.
+      const next = this.waiting.shift();
+      if (next === undefined) this.running -= 1;
+      else next();
+    }
+  }
+}
+
+function keepSmaller(bytes: Buffer, body: Uint8Array, level: number): Encoded | null {
+  return bytes.byteLength < body.byteLength ? { bytes, level } : null;
+}
