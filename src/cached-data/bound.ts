@@ -1,23 +1,31 @@
-/** An entry of a bound. */
-export interface Bounded {
-  /** Estimates the size, bytes: a whole number above 0. Counting may stop beyond `limit`. */
-  bytesUpTo(limit: number): number;
-  /** Called when entries that are used more have taken its room. */
-  evicted(): void;
-}
+import type { Entry } from './entry.js';
 
-/** Keeps the entries that were used last, within its limits. */
+/** The used part of an `LRUCache`, whose keys are its values. */
 export interface Bound {
-  /** Returns false for an entry that is larger than the whole bound. */
-  add(entry: Bounded): boolean;
-  use(entry: Bounded): void;
-  remove(entry: Bounded): void;
+  set(entry: Entry, value: Entry): unknown;
+  has(entry: Entry): boolean;
+  get(entry: Entry): unknown;
+  delete(entry: Entry): unknown;
 }
 
-/** Limits of a bound; `maxBytes` null: only entries count. */
-export interface BoundLimits {
-  readonly maxEntries: number;
-  readonly maxBytes: number | null;
+/** Options of an `LRUCache`. */
+export interface BoundOptions {
+  readonly max: number;
+  /** Bytes. */
+  readonly maxSize?: number;
+  readonly sizeCalculation?: (entry: Entry) => number;
+  readonly disposeAfter: (entry: Entry, key: Entry, reason: string) => void;
 }
 
-export type MakeBound = (limits: BoundLimits) => Bound;
+export type MakeBound = (options: BoundOptions) => Bound;
+
+/** Keeps the entries that were used last; `maxBytes` null: only entries count. */
+export const entryBound = (make: MakeBound, maxEntries: number, maxBytes: number | null): Bound =>
+  make({
+    max: maxEntries,
+    ...(maxBytes !== null && { maxSize: maxBytes, sizeCalculation: (entry: Entry) => entry.bytesUpTo(maxBytes) }),
+    // `dispose` would not do: nothing may be deleted within it.
+    disposeAfter: (entry, _key, reason) => {
+      if (reason === 'evict') entry.evicted();
+    },
+  });

@@ -17,21 +17,21 @@ const MAX_DEPTH = 100;
 
 /** The keys of one method: by its own `key`, else by type and value of the arguments. */
 export function keyMaker(method: string, own: OwnKey | null): MakeKey {
-  return own === null ? (args) => keyOf(args, method) : (args) => ownKeyOf(own, args, method);
+  return own === null ? (args) => makeKey(args, method) : (args) => makeOwnKey(own, args, method);
 }
 
-function keyOf(args: readonly unknown[], method: string): string {
+function makeKey(args: readonly unknown[], method: string): string {
   let { length } = args;
   // `product('a')` and `product('a', undefined)` are one call.
   while (length > 0 && args[length - 1] === undefined) length -= 1;
   const first = args[0];
   if (length === 1 && typeof first === 'string' && first.charCodeAt(0) !== 0) return first;
   let key = MARK;
-  for (let i = 0; i < length; i++) key += `${textOf(args[i], [], `argument ${i + 1} of "${method}"`)},`;
+  for (let i = 0; i < length; i++) key += `${writeValue(args[i], [], `argument ${i + 1} of "${method}"`)},`;
   return key;
 }
 
-function ownKeyOf(own: OwnKey, args: readonly unknown[], method: string): string {
+function makeOwnKey(own: OwnKey, args: readonly unknown[], method: string): string {
   let key: unknown;
   try {
     key = own(...args);
@@ -44,7 +44,7 @@ function ownKeyOf(own: OwnKey, args: readonly unknown[], method: string): string
 }
 
 /** JSON with sorted keys, and a form of its own for what JSON has none for. */
-function textOf(value: unknown, around: readonly object[], where: string): string {
+function writeValue(value: unknown, around: readonly object[], where: string): string {
   switch (typeof value) {
     case 'string':
       return JSON.stringify(value);
@@ -57,28 +57,28 @@ function textOf(value: unknown, around: readonly object[], where: string): strin
     case 'undefined':
       return String(value);
     case 'object':
-      return value === null ? 'null' : textOfObject(value, around, where);
+      return value === null ? 'null' : writeObject(value, around, where);
     default:
       throw noKey(where, `is a ${typeof value}`);
   }
 }
 
-function textOfObject(value: object, around: readonly object[], where: string): string {
+function writeObject(value: object, around: readonly object[], where: string): string {
   if (around.includes(value)) throw noKey(where, 'holds itself');
   if (around.length === MAX_DEPTH) throw noKey(where, `is nested more than ${MAX_DEPTH} deep`);
   const isArray = isPlainArray(value);
-  if (!isArray && !isPlain(value)) throw noKey(where, `is or holds an instance of ${classOf(value)}`);
+  if (!isArray && !isPlain(value)) throw noKey(where, `is or holds an instance of ${describeClass(value)}`);
   const symbol = symbolIn(value);
   if (symbol !== undefined) throw noKey(where, `has or holds a field named ${String(symbol)}`);
   const within = [...around, value];
-  if (isArray) return `[${Array.from(value, (item) => textOf(item, within, where)).join(',')}]`;
+  if (isArray) return `[${Array.from(value, (item) => writeValue(item, within, where)).join(',')}]`;
   const named = value as Record<string, unknown>;
   const fields = Object.keys(named).sort();
   // A copy of the arguments, which the load gets, would have neither.
   if (Object.getOwnPropertyNames(named).length > fields.length) throw noKey(where, 'has or holds a hidden field');
   const text = fields.map((name) => {
     if (Object.getOwnPropertyDescriptor(named, name)?.get) throw noKey(where, 'has or holds a getter');
-    return `${JSON.stringify(name)}:${textOf(named[name], within, where)}`;
+    return `${JSON.stringify(name)}:${writeValue(named[name], within, where)}`;
   });
   return `{${text.join(',')}}`;
 }
@@ -87,7 +87,7 @@ function textOfObject(value: object, around: readonly object[], where: string): 
  * Returns the items of a batch method's only argument.
  * @throws PERF_ERR_CACHE_KEY
  */
-export function itemsOf(args: readonly unknown[], method: string): readonly unknown[] {
+export function readItems(args: readonly unknown[], method: string): readonly unknown[] {
   const [items] = args;
   if (args.length === 1 && Array.isArray(items)) return Array.from<unknown>(items);
   const given = args.length === 1 ? describe(items) : `${args.length} arguments`;
@@ -120,7 +120,7 @@ function symbolIn(value: object): symbol | undefined {
   return symbols.find((symbol) => Object.prototype.propertyIsEnumerable.call(value, symbol));
 }
 
-function classOf(value: object): string {
+function describeClass(value: object): string {
   const { constructor } = value as { constructor?: unknown };
   return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'a class';
 }

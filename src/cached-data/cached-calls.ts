@@ -15,7 +15,7 @@ export interface CachedCalls {
    * Keys of the values that a call with these arguments reads; null: there is one only.
    * @throws PERF_ERR_CACHE_KEY
    */
-  keysOf(args: readonly unknown[]): readonly (string | null)[];
+  makeKeys(args: readonly unknown[]): readonly (string | null)[];
   /** Forgets one value, with null all; a load in flight is not kept. */
   drop(key: string | null): void;
   /** Other pods may have invalidated something. */

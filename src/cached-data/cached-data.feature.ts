@@ -6,7 +6,7 @@ import { UpstreamCalls } from '../ports/upstream-calls.js';
 import { PerfApplication } from '../request/application.js';
 import { FEATURE, needProvider, type PerfExtension } from '../request/extension.js';
 import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
-import type { MakeBound } from './bound.js';
+import { entryBound, type MakeBound } from './bound.js';
 import { keyMaker } from './cache-key.js';
 import { cachedInstances, type CachedCalls, type Source } from './cached-calls.js';
 import { Batched, OneByOne } from './cached-method.js';
@@ -47,7 +47,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     const instances = decoratedInstances(modules);
     const makeBound = await this.loadBounds();
     const { maxEntries, maxBytes } = this.options;
-    const bound = makeBound({ maxEntries, maxBytes: this.host.cacheBytes(maxBytes) });
+    const bound = entryBound(makeBound, maxEntries, this.host.cacheBytes(maxBytes));
     const parts = this.parts();
     this.level2 = await this.openLevel2();
     const names = instances.map(({ name }) => name);
@@ -64,10 +64,10 @@ class CachedDataFeature extends PerfCache implements Feature {
         }
         const { options } = declared;
         const own = options.maxEntries;
-        const bounds = own === null ? [bound] : [bound, makeBound({ maxEntries: own, maxBytes: null })];
+        const bounds = own === null ? [bound] : [bound, entryBound(makeBound, own, null)];
         const level2 = this.level2For(options, method, isAlone, isMinified);
-        const keyOf = keyMaker(method, options.key);
-        const rules = { ...options, method, keyOf, isPlain: options.key === null, bounds, level2 };
+        const makeKey = keyMaker(method, options.key);
+        const rules = { ...options, method, makeKey, isPlain: options.key === null, bounds, level2 };
         const calls = new (options.batch ? Batched : OneByOne)(source, rules, parts);
         this.place({ instance, property, declared, calls });
       }
@@ -92,7 +92,7 @@ class CachedDataFeature extends PerfCache implements Feature {
 
   override invalidate(target: Type, method: string, ...args: unknown[]): void {
     for (const { calls } of this.of(target, method, 'invalidate')) {
-      for (const key of calls.keysOf(args)) this.forget(calls, key);
+      for (const key of calls.makeKeys(args)) this.forget(calls, key);
     }
   }
 

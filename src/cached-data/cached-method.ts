@@ -1,6 +1,6 @@
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { itemsOf } from './cache-key.js';
+import { readItems } from './cache-key.js';
 import { atEndOfTurn } from './flight.js';
 import { MethodCache } from './method-cache.js';
 
@@ -10,15 +10,15 @@ export class OneByOne extends MethodCache<unknown[]> {
   call(args: unknown[]): Promise<unknown> {
     let key: string;
     try {
-      key = this.rules.keyOf(args);
+      key = this.rules.makeKey(args);
     } catch (error) {
       return Promise.reject(error);
     }
     return this.get(key, args);
   }
 
-  keysOf(args: readonly unknown[]): readonly string[] {
-    return [this.rules.keyOf(args)];
+  makeKeys(args: readonly unknown[]): readonly string[] {
+    return [this.rules.makeKey(args)];
   }
 
   protected async loadOne(args: unknown[]): Promise<unknown> {
@@ -38,14 +38,14 @@ export class Batched extends MethodCache<unknown> {
   private asked: Asked[] = [];
 
   async call(args: unknown[]): Promise<unknown[]> {
-    const items = itemsOf(args, this.method);
+    const items = readItems(args, this.method);
     // All keys first: an item without one must leave no load behind.
-    const keys = this.keysOf(args);
+    const keys = this.makeKeys(args);
     return Promise.all(keys.map((key, index) => this.get(key, items[index])));
   }
 
-  keysOf(args: readonly unknown[]): readonly string[] {
-    return itemsOf(args, this.method).map((item) => this.rules.keyOf([item]));
+  makeKeys(args: readonly unknown[]): readonly string[] {
+    return readItems(args, this.method).map((item) => this.rules.makeKey([item]));
   }
 
   protected loadOne(item: unknown): Promise<unknown> {

@@ -39,7 +39,7 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
     const instance = wrapper.instance as object;
     if (methods.length === 0 || found.has(instance)) continue;
     const types = [instance.constructor, wrapper.token].filter((part) => typeof part === 'function');
-    found.set(instance, { instance, methods, name: nameOf(wrapper, instance), isMinified: types.some(isMinified) });
+    found.set(instance, { instance, methods, name: nameInstance(wrapper, instance), isMinified: types.some(isMinified) });
   }
   return [...found.values()];
 }
@@ -52,7 +52,7 @@ function obstacleTo(wrapper: Wrapper): string | null {
   return null;
 }
 
-function nameOf({ token }: Wrapper, instance: object): string {
+function nameInstance({ token }: Wrapper, instance: object): string {
   const type = instance.constructor;
   if (token === type) return type.name;
   return `${type.name}(${typeof token === 'function' ? token.name : String(token)})`;

@@ -1,5 +1,4 @@
-import type { Bounded } from './bound.js';
-import { bytesOf } from './value.js';
+import { estimateBytes } from './value.js';
 
 /** Monotonic milliseconds. */
 export interface Times {
@@ -9,13 +8,13 @@ export interface Times {
 }
 
 /** A value is as old as the start of its load. */
-export function timesOf(loadedAtMs: number, ttlMs: number, staleMs: number): Times {
+export function computeTimes(loadedAtMs: number, ttlMs: number, staleMs: number): Times {
   const freshUntilMs = loadedAtMs + ttlMs;
   return { loadedAtMs, freshUntilMs, staleUntilMs: freshUntilMs + staleMs };
 }
 
 /** One value with its times. */
-export class Entry implements Bounded, Times {
+export class Entry implements Times {
   readonly promise: Promise<unknown>;
   readonly loadedAtMs: number;
   readonly freshUntilMs: number;
@@ -23,6 +22,7 @@ export class Entry implements Bounded, Times {
   failures = 0;
   /** No refresh is tried before this, monotonic milliseconds. */
   retryAtMs = 0;
+  /** Called when entries that are used more have taken its room. */
   evicted: () => void = () => {};
 
   constructor(
@@ -39,7 +39,7 @@ export class Entry implements Bounded, Times {
   }
 
   bytesUpTo(limit: number): number {
-    return this.key.length * 2 + bytesOf(this.value, limit);
+    return this.key.length * 2 + estimateBytes(this.value, limit);
   }
 }
 

@@ -6,12 +6,12 @@ import type { Bound } from './bound.js';
 import type { MakeKey } from './cache-key.js';
 import type { CachedCalls, Source } from './cached-calls.js';
 import type { ResolvedCached } from './cached.options.js';
-import { aheadMs, Entry, timesOf } from './entry.js';
+import { aheadMs, Entry, computeTimes } from './entry.js';
 import { Flight, outsideRequests, retryAfterMs } from './flight.js';
 import type { Level2Answer } from './level2.js';
 import { MethodCounters } from './method-counters.js';
 import type { MethodLevel2 } from './method-level2.js';
-import { copyOf } from './value.js';
+import { clonePlain } from './value.js';
 import { Values } from './values.js';
 
 /** Collaborators that the cached methods of an application share. */
@@ -31,7 +31,7 @@ export interface MethodRules extends Pick<
 > {
   /** `'Catalogue.product'` */
   readonly method: string;
-  readonly keyOf: MakeKey;
+  readonly makeKey: MakeKey;
   /** The arguments make the key, so they are plain data. */
   readonly isPlain: boolean;
   readonly bounds: readonly Bound[];
@@ -54,7 +54,7 @@ export abstract class MethodCache<Input> implements CachedCalls {
   }
 
   abstract call(args: unknown[]): Promise<unknown>;
-  abstract keysOf(args: readonly unknown[]): readonly (string | null)[];
+  abstract makeKeys(args: readonly unknown[]): readonly (string | null)[];
   /** Loads the value of one key. */
   protected abstract loadOne(input: Input): Promise<unknown>;
 
@@ -140,7 +140,7 @@ export abstract class MethodCache<Input> implements CachedCalls {
     });
     const startedMs = this.parts.nowMs();
     // A load begins later, when its caller may have changed what it gave.
-    const given = this.rules.isPlain ? copyOf(input) : input;
+    const given = this.rules.isPlain ? clonePlain(input) : input;
     // Callbacks settle the flight, without a promise chain: the load's stack must not lead to its callers.
     outsideRequests(() => this.obtain(key, given, flight, startedMs)).then(
       (entry) => flight.land(entry),
@@ -188,7 +188,7 @@ export abstract class MethodCache<Input> implements CachedCalls {
       this.keep(found, flight);
       return found;
     }
-    const times = timesOf(parts.nowMs(), ttlMs, staleMs);
+    const times = computeTimes(parts.nowMs(), ttlMs, staleMs);
     const value = await this.loadOne(input);
     const loadMs = parts.nowMs() - times.loadedAtMs;
     counters.loadMs.record(loadMs);
@@ -206,11 +206,11 @@ export abstract class MethodCache<Input> implements CachedCalls {
     if (found === null) return null;
     const { level2, refreshAhead, staleMs, ttlMs } = this.rules;
     // Its age counts from the start of the read.
-    const times = timesOf(startedMs - found.ageMs, ttlMs, staleMs);
+    const times = computeTimes(startedMs - found.ageMs, ttlMs, staleMs);
     // A replacement must be newer.
     const isHeld = this.values.get(key) !== undefined;
     const usableUntilMs = isHeld ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
-    const read = this.parts.nowMs() < usableUntilMs ? level2!.valueOf(found.text) : null;
+    const read = this.parts.nowMs() < usableUntilMs ? level2!.parseValue(found.text) : null;
     if (read === null) return null;
     this.parts.freeze(read.value, this.method);
     return new Entry(key, read.value, times, startedMs, this.counters.loadMs.meanMs);

@@ -43,7 +43,7 @@ export class MethodLevel2 {
     return { reads, end };
   }
 
-  valueOf(text: string): { readonly value: unknown } | null {
+  parseValue(text: string): { readonly value: unknown } | null {
     try {
       return { value: fromText(text) };
     } catch (error) {

@@ -29,7 +29,7 @@ export class PreloadedMethod extends MethodCache<null> {
     // Covers the time from the start of a load to the end of the next.
     const ttlMs = everyMs * (1 + JITTER) + timeoutMs;
     const times = { ttlMs, staleMs: Infinity, waitMs: 0, timeoutMs, refreshAhead: null };
-    super(source, { ...times, method, keyOf: () => KEY, isPlain: false, bounds: [], level2: null }, parts);
+    super(source, { ...times, method, makeKey: () => KEY, isPlain: false, bounds: [], level2: null }, parts);
   }
 
   override get keepMs(): number {
@@ -68,7 +68,7 @@ export class PreloadedMethod extends MethodCache<null> {
     return Promise.reject(error);
   }
 
-  keysOf(): readonly null[] {
+  makeKeys(): readonly null[] {
     return [null];
   }
 

@@ -5,7 +5,7 @@ const OBJECT_BYTES = 32;
 const FIELD_BYTES = 16;
 
 /** Estimates the size of a value in memory, bytes. Stops counting beyond `limit`. */
-export function bytesOf(value: unknown, limit: number): number {
+export function estimateBytes(value: unknown, limit: number): number {
   const seen = new Set<object>();
   const left: unknown[] = [value];
   let bytes = 0;
@@ -75,7 +75,7 @@ function isWhollyJson(own: object): boolean {
 }
 
 /** Plain data as it is now. */
-export function copyOf<T>(value: T): T {
+export function clonePlain<T>(value: T): T {
   try {
     return structuredClone(value);
   } catch {

@@ -22,7 +22,7 @@ export class Values {
   }
 
   use(entry: Entry): void {
-    for (const bound of this.bounds) bound.use(entry);
+    for (const bound of this.bounds) bound.get(entry);
   }
 
   /** Replaces the value of the same key, which goes in any case. False: it is not kept. */
@@ -32,10 +32,13 @@ export class Values {
       const held = entries.get(entry.key);
       if (held !== undefined) this.remove(held);
       entry.evicted = () => this.remove(entry);
-      if (bounds.every((bound) => bound.add(entry))) {
+      for (const bound of bounds) bound.set(entry, entry);
+      // A bound takes no entry that is larger than itself.
+      if (bounds.every((bound) => bound.has(entry))) {
         entries.set(entry.key, entry);
         return true;
       }
+      this.remove(entry);
       const cause = `A value of "${method}"`;
       report.report(cause, `${cause} is larger than \`maxBytes\` of cache() and is not kept.`);
     } catch (error) {
@@ -52,7 +55,7 @@ export class Values {
   }
 
   private remove(entry: Entry): void {
-    for (const bound of this.bounds) bound.remove(entry);
+    for (const bound of this.bounds) bound.delete(entry);
     if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key);
   }
 }

@@ -49,8 +49,8 @@ export class OffloadCounters {
     row[outcome] += 1;
     row.runMs += spent.runMs;
     row.cloneMs += spent.cloneMs;
-    if (callsOf(row) !== JUDGED_AFTER || row.cloneMs <= row.runMs * DEAR_RATIO) return;
-    const { runMs, cloneMs } = meansOf(row);
+    if (countEnded(row) !== JUDGED_AFTER || row.cloneMs <= row.runMs * DEAR_RATIO) return;
+    const { runMs, cloneMs } = computeMeans(row);
     const cause = `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on cloning for ${runMs.toFixed(1)} ms in a worker`;
     const advice = 'Pass ids and load the data in the worker, or move buffers with `transfer: true`.';
     this.report.report(cause, `${cause}. ${advice}`);
@@ -70,11 +70,11 @@ export class OffloadCounters {
       waitMs: this.wait.figures(),
       savedLoopMs: this.busyMs - this.clone.sumMs,
       methods: Array.from(this.rows, ([name, row]): OffloadMethodStats => {
-        return { name, done: row.done, failed: row.failed, ...meansOf(row) };
+        return { name, done: row.done, failed: row.failed, ...computeMeans(row) };
       }),
     };
   }
 }
 
-const callsOf = ({ done, failed }: Row): number => done + failed;
-const meansOf = (row: Row) => ({ runMs: row.runMs / callsOf(row), cloneMs: row.cloneMs / callsOf(row) });
+const countEnded = ({ done, failed }: Row): number => done + failed;
+const computeMeans = (row: Row) => ({ runMs: row.runMs / countEnded(row), cloneMs: row.cloneMs / countEnded(row) });

@@ -13,19 +13,18 @@ import { optionalPort, type Feature, type FeatureBoot } from '../request/feature
 import { currentRequest } from '../request/request-state.js';
 import type { Job } from './call.js';
 import { Dispatcher } from './dispatcher.js';
-import { loadHere } from './load-here.js';
+import { findSource, isTypeScript, loadHere } from './load-file.js';
 import { logLevelsData } from './log-levels.js';
 import { OffloadCounters } from './offload-counters.js';
 import { ADD_OFFLOAD } from './offload.decorator.js';
 import { misplaced, offloadError } from './offload.errors.js';
-import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.options.js';
+import { fileOption, offloadOption, offloadRunOption, computePoolSize } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
 import { offloadedMethods, runningInstances, type OffloadedMethod, type RunMethod } from './offloaded-methods.js';
 import { Offloader } from './offloader.js';
 import type { OffloadContext, Order, ThreadPools } from './thread-pool.js';
 import { Throttling } from './throttling.js';
-import { obstacleTo } from './where.js';
-import { exportsOf, functionIn } from './worker/load.js';
+import { loadExports, functionIn } from './worker/load.js';
 
 /** Time for a worker to start with the application. */
 const WARM_TIMEOUT_MS = 30_000;
@@ -75,11 +74,11 @@ class OffloadFeature extends Offloader implements Feature {
       this.application.logger.warn('offload() runs everything on the main thread: `inline: true`.');
     } else {
       requireProgram(this.pools.program);
-      requireLoadable(this.options.module);
+      requireModule(this.options.module);
       requireNames([...this.methods.values()]);
       this.dispatcher = await this.openDispatcher();
     }
-    for (const { instance } of this.methods.values()) runningInstances.set(instance, this.runMethodOf(instance));
+    for (const { instance } of this.methods.values()) runningInstances.set(instance, this.makeRunMethod(instance));
   }
 
   /** @throws PERF_ERR_DECORATOR for a method that no worker has */
@@ -127,11 +126,11 @@ class OffloadFeature extends Offloader implements Feature {
       parameters: [input],
       options: resolved,
       order: { do: 'file', name, transfer: resolved.transfer, file: file.href },
-      here: async () => functionIn(await exportsOf(file, load), file.href)(input),
+      here: async () => functionIn(await loadExports(file, load), file.href)(input),
     }) as Promise<T>;
   }
 
-  private runMethodOf(instance: object): RunMethod {
+  private makeRunMethod(instance: object): RunMethod {
     const own = new Map(
       [...this.methods.values()]
         .filter((method) => method.instance === instance)
@@ -187,7 +186,7 @@ class OffloadFeature extends Offloader implements Feature {
     const { warm } = this;
     const { module, idleMs, heapLimitMb } = this.options;
     const workerData = { [OFFLOAD_DATA]: module.href, ...logLevelsData() };
-    const rules = { ...sizeOf(this.options, cores), warm, idleMs, heapLimitMb, workerData };
+    const rules = { ...computePoolSize(this.options, cores), warm, idleMs, heapLimitMb, workerData };
     const { report, nowMs } = this.application;
     const make = (): Dispatcher =>
       new Dispatcher(openPool, rules, this.counters, new Throttling(this.allowance), report, nowMs);
@@ -206,7 +205,9 @@ class OffloadFeature extends Offloader implements Feature {
   private async unloadable(dispatcher: Dispatcher, error: unknown): Promise<Error> {
     await dispatcher.close(0);
     const { message } = error as Error;
-    return offloadError(`A worker cannot load \`module\` of offload(): ${message}`, error);
+    const advice = ` Compile it, or start the process with a loader (\`--import tsx\`). ${INLINE}`;
+    const isSource = isTypeScript(findSource(this.options.module));
+    return offloadError(`A worker cannot load \`module\` of offload(): ${message}${isSource ? advice : ''}`, error);
   }
 }
 
@@ -218,10 +219,10 @@ function requireProgram(program: URL | null): void {
   throw offloadError(`${fileURLToPath(program)} is missing. ${advice}. ${INLINE}`);
 }
 
-function requireLoadable(module: URL): void {
-  const obstacle = obstacleTo(module);
-  if (obstacle === null) return;
-  throw offloadError(`${obstacle}. Compile it, or start the process with a loader (\`--import tsx\`). ${INLINE}`);
+/** @throws PERF_ERR_OPTION */
+function requireModule(module: URL): void {
+  const path = fileURLToPath(findSource(module));
+  if (!existsSync(path)) throw new PerfError('PERF_ERR_OPTION', `\`offload.module\` "${path}" does not exist.`);
 }
 
 const INLINE = 'For tests: `inline: true` runs everything on the main thread.';

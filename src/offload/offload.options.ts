@@ -146,7 +146,10 @@ export function threadsFor({ limit, request, machine }: Cores): number {
 }
 
 /** The size of the pool. */
-export function sizeOf(options: ResolvedOffloadOptions, cores: Cores): { threads: number; maxPending: number } {
+export function computePoolSize(
+  options: ResolvedOffloadOptions,
+  cores: Cores,
+): { threads: number; maxPending: number } {
   const threads = options.threads ?? Math.max(threadsFor(cores), options.warm);
   return { threads, maxPending: options.maxPending ?? threads * PENDING_PER_THREAD };
 }

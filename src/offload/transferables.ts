@@ -26,7 +26,7 @@ export function findMovable(root: unknown): ArrayBuffer[] {
       if (isWhole && buffer.byteLength > 0) buffers.add(buffer);
       continue;
     }
-    for (const inner of valuesOf(value)) {
+    for (const inner of listValues(value)) {
       if (seen.size >= MOST_OBJECTS) break;
       if (typeof inner === 'object' && inner !== null) seen.add(inner);
     }
@@ -34,7 +34,7 @@ export function findMovable(root: unknown): ArrayBuffer[] {
   return [...buffers];
 }
 
-const valuesOf = (value: object): Iterable<unknown> => {
+const listValues = (value: object): Iterable<unknown> => {
   if (Array.isArray(value)) return value.slice(0, MOST_OBJECTS) as unknown[];
   return value instanceof Map ? value.values() : Object.values(value);
 };

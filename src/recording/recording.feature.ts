@@ -47,7 +47,7 @@ class TrafficRecordings extends Recordings {
     const file = TrafficFile.open(this.options.directory, Date.now());
     const recording = new TrafficRecording(file, {
       rules: { ...this.options, secrets: new SecretNames(this.denied?.names ?? []) },
-      sessionOf: (state) => this.sessionOf(state),
+      findSession: (state) => this.findSession(state),
       startedMs: nowMs(),
       forMs,
       full: (reason) => this.end(recording, reason),
@@ -90,7 +90,7 @@ class TrafficRecordings extends Recordings {
     );
   }
 
-  private sessionOf(state: RequestState): string | null {
+  private findSession(state: RequestState): string | null {
     const { sessions } = this.options;
     if (sessions === null) {
       const unit = state.unit ?? this.host.units.of(state);

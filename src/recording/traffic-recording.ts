@@ -14,7 +14,7 @@ const SPARE = 0.5;
 
 interface RecordingPlan {
   readonly rules: ResolvedRecordOptions & RecordingRules;
-  readonly sessionOf: (state: RequestState) => string | null;
+  readonly findSession: (state: RequestState) => string | null;
   readonly startedMs: number;
   readonly forMs: number;
   /** Called with the reason why it must end. */
@@ -38,7 +38,7 @@ export class TrafficRecording {
   }
 
   ended(state: RequestState, nowMs: number): void {
-    const { rules, full, startedMs, sessionOf } = this.plan;
+    const { rules, full, startedMs, findSession } = this.plan;
     const { route } = state;
     // A replay of the request that has started this recording would start another.
     if (state.startedMs < startedMs) return;
@@ -46,7 +46,7 @@ export class TrafficRecording {
     if (state.request === null || state.aborted) return;
     if (route === null || route.isOwn || route.handler?.skipped === true) return;
     const name = routeName(route);
-    const { session, group } = this.sample.find(sessionOf(state));
+    const { session, group } = this.sample.find(findSession(state));
     if (!this.sample.keeps(group) && this.lines.count(name) >= rules.perRoute) return;
     const recorded = recordedRequest(state, this.epochOffsetMs + state.startedMs, session, rules);
     if (!SENDABLE.test(`${recorded.method} ${recorded.url}`)) return;

@@ -33,11 +33,11 @@ export const isAbort = (thrown: unknown): boolean =>
 interface HttpOutcome {
   readonly status?: unknown;
   readonly statusCode?: unknown;
-  readonly headers?: unknown;
+  readonly headers?: { get?(name: string): unknown; readonly 'retry-after'?: unknown } | null;
   readonly response?: unknown;
 }
 
-function responses(outcome: unknown): HttpOutcome[] {
+function findResponses(outcome: unknown): HttpOutcome[] {
   if (typeof outcome !== 'object' || outcome === null) return [];
   const { response } = outcome as HttpOutcome;
   return typeof response === 'object' && response !== null ? [outcome, response] : [outcome];
@@ -45,7 +45,7 @@ function responses(outcome: unknown): HttpOutcome[] {
 
 /** The HTTP status of a result; null where it has none. */
 export function readStatus(outcome: unknown): number | null {
-  for (const { status, statusCode } of responses(outcome)) {
+  for (const { status, statusCode } of findResponses(outcome)) {
     const given = status ?? statusCode;
     if (typeof given === 'number') return given;
   }
@@ -53,17 +53,14 @@ export function readStatus(outcome: unknown): number | null {
 }
 
 /** The wait that the upstream asks for, milliseconds; else null. https://www.rfc-editor.org/rfc/rfc9110#field.retry-after */
-export function retryAfterMs(outcome: unknown, epochMs: number): number | null {
-  let given: unknown = null;
-  for (const { headers } of responses(outcome)) given ??= readRetryAfter(headers);
-  if (typeof given !== 'string' && typeof given !== 'number') return null;
-  const seconds = Number(given);
-  const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(String(given)) - epochMs;
-  return Number.isFinite(ms) ? Math.max(0, ms) : null;
-}
-
-function readRetryAfter(given: unknown): unknown {
-  const headers = given as { get?(name: string): unknown; readonly 'retry-after'?: unknown } | null | undefined;
-  if (typeof headers !== 'object' || headers === null) return null;
-  return typeof headers.get === 'function' ? headers.get('retry-after') : headers['retry-after'];
+export function readRetryAfter(outcome: unknown, epochMs: number): number | null {
+  for (const { headers } of findResponses(outcome)) {
+    if (typeof headers !== 'object' || headers === null) continue;
+    const given = typeof headers.get === 'function' ? headers.get('retry-after') : headers['retry-after'];
+    if (typeof given !== 'string' && typeof given !== 'number') continue;
+    const seconds = Number(given);
+    const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(String(given)) - epochMs;
+    return Number.isFinite(ms) ? Math.max(0, ms) : null;
+  }
+  return null;
 }

@@ -9,8 +9,8 @@ export type Judgement = 'success' | 'failure' | 'unknown';
 
 export interface Breaker {
   readonly state: BreakerState;
-  /** Null refuses the attempt. The function takes how the attempt ended, and resolves when the breaker has counted it. */
-  admit(): ((judgement: Judgement) => Promise<void>) | null;
+  /** Null refuses the attempt. The function takes how the attempt ended. */
+  admit(): ((judgement: Judgement) => void) | null;
 }
 
 export interface Bulkhead {
@@ -19,16 +19,10 @@ export interface Bulkhead {
   enter(ended: Promise<unknown>): boolean;
 }
 
-/** An attempt that has ended. */
-export interface Attempted {
-  /** Null: no further attempt. */
-  readonly retryInMs: number | null;
-}
-
 /** The port for the package that keeps bulkheads, breakers and retries. */
 export interface Policies {
   bulkhead(places: number): Bulkhead;
   breaker(options: ResolvedBreaker, opened: () => void): Breaker;
-  /** Runs an attempt, and again for as long as its end says so. */
-  retry<T extends Attempted>(retries: number, attempt: () => Promise<T>): Promise<T>;
+  /** Runs an attempt, and again after the wait that it returns, milliseconds; null ends it. */
+  retry(retries: number, attempt: () => Promise<number | null>): Promise<unknown>;
 }

@@ -13,6 +13,11 @@ export interface UnansweredCall {
   readonly attempt: number;
 }
 
+const CLIENT_MESSAGE = {
+  503: 'A service that this answer needs is not available. Try again later.',
+  504: 'A service that this answer needs did not answer in time.',
+} as const;
+
 /**
  * An upstream did not answer in time (504), or was not called (503). Nest answers requests with the status; the client reads nothing
  * of the upstream. The error is a `PerfError` and an `HttpException`.
@@ -25,25 +30,20 @@ export class ResilienceError extends HttpException {
 
   constructor(
     readonly code: ResilienceErrorCode,
-    status: 503 | 504,
-    call: UnansweredCall,
-    message: string,
+    { upstream, spentMs, attempt }: UnansweredCall,
+    problem: string,
     /** When to try again, for a `Retry-After` of a filter of yours, seconds; null for a deadline. */
     readonly retryAfterSeconds: number | null = null,
   ) {
+    const status = code === 'PERF_ERR_DEADLINE' ? 504 : 503;
     super({ message: CLIENT_MESSAGE[status], error: STATUS_CODES[status], statusCode: status }, status);
-    this.upstream = call.upstream;
-    this.spentMs = Math.round(call.spentMs);
-    this.attempt = call.attempt;
-    this.message = `${code}: ${message}`;
+    this.upstream = upstream;
+    this.spentMs = Math.round(spentMs);
+    this.attempt = attempt;
+    this.message = `${code}: upstream "${upstream}" ${problem}`;
   }
 }
 markAsPerfError(ResilienceError.prototype);
-
-const CLIENT_MESSAGE = {
-  503: 'A service that this answer needs is not available. Try again later.',
-  504: 'A service that this answer needs did not answer in time.',
-} as const;
 
 /** `blockedMs`: the part of it in which our own loop was blocked. */
 export function deadlineError(call: UnansweredCall, deadlineMs: number, blockedMs: number): ResilienceError {
@@ -51,40 +51,26 @@ export function deadlineError(call: UnansweredCall, deadlineMs: number, blockedM
     blockedMs >= 1
       ? ` Our own event loop was blocked for ${Math.round(blockedMs)} ms of it: see the block records.`
       : '';
+  const problem = `has not answered within ${Math.round(deadlineMs)} ms.${blocked}`;
   return new ResilienceError(
     'PERF_ERR_DEADLINE',
-    504,
     call,
-    `upstream "${call.upstream}" has not answered within ${Math.round(deadlineMs)} ms.${blocked} ` +
-      'Give `call()` a fallback, or raise `deadlineMs`.',
+    `${problem} Give \`call()\` a fallback, or raise \`deadlineMs\`.`,
   );
 }
 
 /** `budgetMs`: `requestDeadlineMs`. */
-export const noTimeLeft = (call: UnansweredCall, budgetMs: number): ResilienceError =>
-  new ResilienceError(
-    'PERF_ERR_DEADLINE',
-    504,
-    call,
-    `upstream "${call.upstream}" was not called: the request has used up its ${budgetMs} ms (\`requestDeadlineMs\`).`,
-  );
+export function noTimeLeft(call: UnansweredCall, budgetMs: number): ResilienceError {
+  const problem = `was not called: the request has used up its ${budgetMs} ms (\`requestDeadlineMs\`).`;
+  return new ResilienceError('PERF_ERR_DEADLINE', call, problem);
+}
 
-export const openError = (call: UnansweredCall, openMs: number): ResilienceError =>
-  new ResilienceError(
-    'PERF_ERR_OPEN',
-    503,
-    call,
-    `upstream "${call.upstream}" was not called: too many of its calls have failed, it is tried again ${openMs} ms later. ` +
-      'Give `call()` a fallback.',
-    Math.max(1, Math.ceil(openMs / 1_000)),
-  );
+export function openError(call: UnansweredCall, openMs: number): ResilienceError {
+  const problem = `was not called: too many of its calls have failed, it is tried again ${openMs} ms later. Give \`call()\` a fallback.`;
+  return new ResilienceError('PERF_ERR_OPEN', call, problem, Math.max(1, Math.ceil(openMs / 1_000)));
+}
 
-export const busyError = (call: UnansweredCall, maxInFlight: number): ResilienceError =>
-  new ResilienceError(
-    'PERF_ERR_BUSY',
-    503,
-    call,
-    `upstream "${call.upstream}" was not called: ${maxInFlight} calls are under way already (\`maxInFlight\`). ` +
-      'Give `call()` a fallback, or raise it.',
-    1,
-  );
+export function busyError(call: UnansweredCall, maxInFlight: number): ResilienceError {
+  const problem = `was not called: ${maxInFlight} calls are under way already (\`maxInFlight\`). Give \`call()\` a fallback, or raise it.`;
+  return new ResilienceError('PERF_ERR_BUSY', call, problem, 1);
+}

@@ -3,21 +3,21 @@ import { PerfApplication } from '../request/application.js';
 import { FEATURE, type PerfExtension } from '../request/extension.js';
 import type { Feature } from '../request/feature.js';
 import { currentRequest } from '../request/request-state.js';
-import type { CallHost } from './call-limits.js';
+import { CalledUpstream } from './called-upstream.js';
 import { Deadlines } from './deadlines.js';
 import type { Policies } from './policies.js';
 import { RedisCalls } from './redis/redis-calls.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 import { resilienceOption, type ResilienceOptions, type ResolvedResilience } from './resilience.options.js';
-import type { Calls, ResilientUpstream } from './resilient-upstream.js';
-import { UpstreamCalls } from './upstream-calls.js';
+import type { LimitedUpstream, ResilientUpstream } from './resilient-upstream.js';
+import type { CallHost } from './upstream-limits.js';
 import { upstreamToken } from './upstream.decorator.js';
 
 /** The upstreams of one application. */
 class ResilienceFeature implements Feature {
   readonly [FEATURE] = true;
   private readonly deadlines: Deadlines;
-  private readonly upstreams = new Map<string, Calls>();
+  private readonly upstreams = new Map<string, LimitedUpstream>();
 
   constructor(
     private readonly options: ResolvedResilience,
@@ -30,7 +30,7 @@ class ResilienceFeature implements Feature {
       const calls =
         upstream instanceof RedisUpstream
           ? new RedisCalls(name, upstream, host)
-          : new UpstreamCalls(name, upstream, host);
+          : new CalledUpstream(name, upstream, host);
       this.upstreams.set(name, calls);
     }
   }

@@ -1,9 +1,9 @@
-import { boolean, optional, optionError, value, type Option } from '../core/option.js';
+import { boolean, object, optional, optionError, value } from '../core/option.js';
 import { timeout } from '../core/shared-options.js';
 import type { ResilientUpstreamStats } from '../core/snapshot.js';
-import type { CallLimits, Outcome } from './call-limits.js';
-import type { IsFailure } from './failure.js';
+import type { Outcome } from './limited-call.js';
 import type { Policies } from './policies.js';
+import type { UpstreamLimits } from './upstream-limits.js';
 
 /** One attempt of a call, as its work gets it. */
 export interface ResilientCall {
@@ -48,21 +48,26 @@ export interface ResilientUpstream {
   stats(): ResilientUpstreamStats;
 }
 
-const callOptions: ReadonlyMap<string, Option<unknown>> = new Map<string, Option<unknown>>([
-  ['idempotent', boolean({ default: false })],
-  ['deadlineMs', optional(timeout())],
-  ['fallback', optional(value('a function of the failure', (given) => typeof given === 'function'))],
-]);
+type Fallback = (failure: unknown) => unknown;
+const callOption = object({
+  idempotent: boolean({ default: false }),
+  deadlineMs: optional(timeout()),
+  fallback: optional(value<Fallback>('a function of the failure', (given) => typeof given === 'function')),
+});
+const DEFAULTS = callOption.read({}, '');
+export type ResolvedCallOptions = typeof DEFAULTS;
 
 export type Work = (call: ResilientCall) => unknown;
 
 /** An injected upstream. Until {@link apply} is called, and with `enabled: false`, calls pass as they are. */
-export abstract class Calls implements ResilientUpstream {
-  constructor(readonly limits: CallLimits) {}
+export abstract class LimitedUpstream implements ResilientUpstream {
+  constructor(readonly limits: UpstreamLimits) {}
 
-  abstract apply(policies: Policies): void;
-  abstract close(): void;
-  protected abstract run(work: Work, options: ResilientCallOptions<unknown>): Promise<Outcome>;
+  apply(policies: Policies): void {
+    this.limits.apply(policies);
+  }
+
+  close(): void {}
 
   get state(): ResilientUpstreamStats['state'] {
     return this.limits.state;
@@ -74,41 +79,29 @@ export abstract class Calls implements ResilientUpstream {
 
   async call<T, F = never>(
     work: (call: ResilientCall) => T | PromiseLike<T>,
-    options: ResilientCallOptions<F> = {},
+    options?: ResilientCallOptions<F>,
   ): Promise<T | F> {
-    checkCall(work, options);
-    const { fallback } = options;
-    const { end, thrown, value } = await this.run(work, options);
+    if (typeof work !== 'function') throw optionError('call() work', 'a function that makes the call', work);
+    const resolved = options === undefined ? DEFAULTS : callOption.read(options, 'call() options');
+    const { end, thrown, value } = await this.run(work, resolved);
     if (end === 'succeeded' && !thrown) return value as T;
-    if (fallback !== undefined) {
+    if (resolved.fallback !== null) {
       this.limits.counters.fallbacks += 1;
-      return fallback(value);
+      return resolved.fallback(value) as F;
     }
     if (thrown) throw value;
     return value as T;
   }
 
-  /** One attempt without limits, whose signal is never aborted. */
-  protected async pass(work: Work, remainingMs: number, isFailure: IsFailure): Promise<Outcome> {
-    try {
-      const value = await work({ attempt: 1, remainingMs, signal: new AbortController().signal });
-      return { end: isFailure(value, false) ? 'failed' : 'succeeded', thrown: false, value };
-    } catch (error) {
-      return { end: 'failed', thrown: true, value: error };
-    }
-  }
+  protected abstract run(work: Work, options: ResolvedCallOptions): Promise<Outcome>;
 }
 
-/**
- * Checks a call before it is counted. Only the given keys are read: reading the object as a whole would cost a fifth of the call.
- * @throws PERF_ERR_OPTION
- */
-function checkCall(work: unknown, options: unknown): void {
-  if (typeof work !== 'function') throw optionError('call() work', 'a function that makes the call', work);
-  if (typeof options !== 'object' || options === null) throw optionError('call() options', 'an object', options);
-  for (const key of Object.keys(options)) {
-    const option = callOptions.get(key);
-    if (option === undefined) throw optionError('call() options', 'of `idempotent`, `deadlineMs` and `fallback`', key);
-    option.read(options[key as keyof typeof options], `call() options.${key}`);
+/** One attempt without limits, whose signal is never aborted. */
+export async function pass(work: Work, remainingMs: number, isFailure: (value: unknown) => boolean): Promise<Outcome> {
+  try {
+    const value = await work({ attempt: 1, remainingMs, signal: new AbortController().signal });
+    return { end: isFailure(value) ? 'failed' : 'succeeded', thrown: false, value };
+  } catch (error) {
+    return { end: 'failed', thrown: true, value: error };
   }
 }

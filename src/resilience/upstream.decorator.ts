@@ -17,13 +17,13 @@ export function upstreamToken(name: string): string {
       new PerfError(
         'PERF_ERR_DECORATOR',
         `\`${decorator}\` in "${where}" names an upstream that \`resilience({ upstreams })\` does not have. ` +
-          `It has: ${upstreamsOf(extension).join(', ')}.`,
+          `It has: ${listUpstreams(extension).join(', ')}.`,
       ),
   });
   return token;
 }
 
-const upstreamsOf = ({ providers }: PerfExtension): string[] =>
+const listUpstreams = ({ providers }: PerfExtension): string[] =>
   providers
     .map((provider) => String(readToken(provider)))
     .filter((token) => token.startsWith(PREFIX))

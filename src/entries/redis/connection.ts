@@ -50,7 +50,7 @@ export const loadRedis = (neededBy: string): Promise<Pick<typeof import('ioredis
  * A client of our own, not connected yet.
  * @throws PERF_ERR_MISSING_PEER
  */
-export async function clientOf(connection: RedisCacheConnection, own: object, neededBy: string): Promise<Redis> {
+export async function makeClient(connection: RedisCacheConnection, own: object, neededBy: string): Promise<Redis> {
   const override: object = { ...own, ...ALWAYS, reconnectOnError: needsAnew(/READONLY/) };
   if (isClient(connection)) return connection.duplicate(override) as Redis;
   const { Redis } = await loadRedis(neededBy);

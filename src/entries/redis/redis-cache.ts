@@ -2,7 +2,7 @@ import { applicationName } from '../../core/application-package.js';
 import { object } from '../../core/option.js';
 import { keyPrefix, timeout } from '../../core/shared-options.js';
 import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
-import { clientOf, connectionOption, type RedisCacheConnection } from './connection.js';
+import { makeClient, connectionOption, type RedisCacheConnection } from './connection.js';
 import { RedisLevel2 } from './redis-level2.js';
 
 /** Options of `redisCache()`. */
@@ -30,7 +30,7 @@ const OVERRIDES = {
   replyMapping: 'legacy',
   socketTimeout: 10_000,
 };
-const ownClient = (connection: RedisCacheConnection) => clientOf(connection, OVERRIDES, '`redisCache()`');
+const ownClient = (connection: RedisCacheConnection) => makeClient(connection, OVERRIDES, '`redisCache()`');
 
 const table = object({
   connection: connectionOption<RedisCacheConnection>({ cluster: false }),

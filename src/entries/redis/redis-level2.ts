@@ -88,7 +88,7 @@ export class RedisLevel2 implements Level2 {
     try {
       let answer: [number, number?, string?] | undefined;
       const reading = async (): Promise<void> => {
-        answer = await this.scripts.perfRead(this.nameOf(method, key), this.nameOf(method));
+        answer = await this.scripts.perfRead(this.makeKey(method, key), this.makeKey(method));
       };
       // After a delay of our own loop the answer may have arrived: it is read before an immediate runs.
       if (!(await within(this.deadlineMs, reading))) await setImmediate();
@@ -108,7 +108,7 @@ export class RedisLevel2 implements Level2 {
     if (!this.isReady) return;
     const [loadedAt, keep] = [Math.floor(loadedAtMs), Math.max(1, Math.floor(keepMs))].map(String) as [string, string];
     this.scripts
-      .perfWrite(this.nameOf(method, key), this.nameOf(method), loadedAt, text, keep)
+      .perfWrite(this.makeKey(method, key), this.makeKey(method), loadedAt, text, keep)
       .catch((error: unknown) => this.failed('write', error));
   }
 
@@ -168,7 +168,7 @@ export class RedisLevel2 implements Level2 {
   private send(unsent: Unsent): void {
     const { method, key, keepMs } = unsent;
     const message = JSON.stringify([this.self, method, key]);
-    const name = key === null ? this.nameOf(method) : this.nameOf(method, key);
+    const name = key === null ? this.makeKey(method) : this.makeKey(method, key);
     this.scripts.perfInvalidate(name, String(keepMs), this.channel, message).catch((error: unknown) => {
       this.failed('invalidate', error);
       this.sendLater(unsent);
@@ -177,13 +177,13 @@ export class RedisLevel2 implements Level2 {
 
   private sendLater(unsent: Unsent): void {
     const kept = this.unsent.size < MAX_UNSENT ? unsent : { ...unsent, key: null };
-    this.unsent.set(nameOfUnsent(kept.method, kept.key), kept);
+    this.unsent.set(makeUnsentKey(kept.method, kept.key), kept);
   }
 
   /** Whether Redis lacks an invalidation of the value. */
   private isUnsent(method: string, key: string): boolean {
     if (this.unsent.size === 0) return false;
-    return this.unsent.has(nameOfUnsent(method, null)) || this.unsent.has(nameOfUnsent(method, key));
+    return this.unsent.has(makeUnsentKey(method, null)) || this.unsent.has(makeUnsentKey(method, key));
   }
 
   /** Late answers cost their deadline a few times, and then nothing for a while. */
@@ -204,7 +204,7 @@ export class RedisLevel2 implements Level2 {
   }
 
   /** The Redis key of a value; without `key` that of its method. */
-  private nameOf(method: string, key?: string): string {
+  private makeKey(method: string, key?: string): string {
     const group = `${this.prefix}:{${method}}`;
     if (key === undefined) return group;
     // The first letter separates texts and hashes: a caller may choose the key, and no key is taken for another's hash.
@@ -217,4 +217,4 @@ export class RedisLevel2 implements Level2 {
   }
 }
 
-const nameOfUnsent = (method: string, key: string | null): string => JSON.stringify([method, key]);
+const makeUnsentKey = (method: string, key: string | null): string => JSON.stringify([method, key]);

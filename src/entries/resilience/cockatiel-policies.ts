@@ -1,9 +1,8 @@
 import { optionalPeer } from '../../core/optional-peer.js';
-import type { Attempted, Breaker, BreakerState, Bulkhead, Judgement, Policies } from '../../resilience/policies.js';
 import type { ResolvedBreaker } from '../../resilience/limits.options.js';
+import type { Breaker, BreakerState, Bulkhead, Judgement, Policies } from '../../resilience/policies.js';
 
 type Cockatiel = typeof import('cockatiel');
-type IBreaker = import('cockatiel').IBreaker;
 
 /** The sampling breaker opens above its threshold, and counts calls as a rate. */
 const EPSILON = 1e-6;
@@ -14,21 +13,19 @@ const EPSILON = 1e-6;
  */
 export async function cockatielPolicies(): Promise<Policies> {
   const cockatiel = await optionalPeer('cockatiel', '`resilience()`', () => import('cockatiel'));
-  const again = cockatiel.handleWhenResult((attempted) => (attempted as Attempted).retryInMs !== null);
+  const again = cockatiel.handleWhenResult((waitMs) => waitMs !== null);
   return {
     bulkhead: (places) => bulkhead(cockatiel, places),
-    breaker: (options, opened) => new CircuitBreaker(cockatiel, options, opened),
-    retry: (maxAttempts, attempt) => {
-      const wait: Backoff = { next: ({ result }) => ({ ...wait, duration: result.value.retryInMs }) };
-      return cockatiel.retry(again, { maxAttempts, backoff: wait as never }).execute(attempt);
-    },
+    breaker: (options, opened) => new SampledBreaker(cockatiel, options, opened),
+    retry: (maxAttempts, attempt) =>
+      cockatiel.retry(again, { maxAttempts, backoff: askedBackoff as never }).execute(attempt),
   };
 }
 
-/** Cockatiel's backoff, whose duration is the one that the attempt asks for. */
-interface Backoff {
-  next(context: { readonly result: { readonly value: Attempted } }): Backoff & { readonly duration: number | null };
-}
+/** Cockatiel's backoff, whose duration is the result of the attempt. */
+const askedBackoff = {
+  next: ({ result }: { readonly result: { readonly value: number } }) => ({ ...askedBackoff, duration: result.value }),
+};
 
 function bulkhead(cockatiel: Cockatiel, places: number): Bulkhead {
   const policy = cockatiel.bulkhead(places, 0);
@@ -44,95 +41,74 @@ function bulkhead(cockatiel: Cockatiel, places: number): Bulkhead {
   };
 }
 
-/** Cockatiel's circuit breaker with several probes, where its version 3 has one. */
-class CircuitBreaker implements Breaker {
-  private readonly circuit: ReturnType<Cockatiel['circuitBreaker']>;
-  private trial: Trial | null = null;
+/** Cockatiel's sampled window, with as many probes as wanted: its circuit breaker tries with one call, for which all others wait. */
+class SampledBreaker implements Breaker {
+  private window: InstanceType<Cockatiel['SamplingBreaker']>;
+  private countedAt = 0;
   /** Null while the breaker is closed. */
   private openedAt: number | null = null;
-  private opened = 0;
+  private freeProbes = 0;
+  private succeeded = 0;
+  /** Counts changes between open and closed: an attempt that began before the last one is no news. */
+  private period = 0;
 
   constructor(
-    cockatiel: Cockatiel,
+    private readonly cockatiel: Cockatiel,
     private readonly options: ResolvedBreaker,
-    opened: () => void,
+    private readonly opened: () => void,
   ) {
-    const failed = cockatiel.handleWhenResult((judgement) => judgement === 'failure');
-    this.circuit = cockatiel.circuitBreaker(failed, {
-      halfOpenAfter: options.openMs,
-      breaker: samples(cockatiel, options),
-    });
-    this.circuit.onBreak(() => {
-      this.trial = null;
-      this.openedAt = Date.now();
-      this.opened += 1;
-      opened();
-    });
-    this.circuit.onReset(() => (this.trial = this.openedAt = null));
+    this.window = this.newWindow();
   }
 
   get state(): BreakerState {
     if (this.openedAt === null) return 'closed';
-    return this.isTried ? 'half-open' : 'open';
+    return Date.now() - this.openedAt >= this.options.openMs ? 'half-open' : 'open';
   }
 
-  admit(): ((judgement: Judgement) => Promise<void>) | null {
-    const { opened } = this;
-    if (this.openedAt !== null) return this.isTried ? (this.trial ??= this.startTrial()).admit() : null;
-    return async (judgement) => {
-      // An attempt from before the breaker opened is no news when it has closed again.
-      if (judgement !== 'unknown' && opened === this.opened) await this.circuit.execute(() => judgement);
+  admit(): ((judgement: Judgement) => void) | null {
+    const { period, state } = this;
+    if (state === 'open' || (state === 'half-open' && this.freeProbes === 0)) return null;
+    if (state === 'half-open') this.freeProbes -= 1;
+    return (judgement) => {
+      if (period !== this.period) return;
+      if (state === 'closed') this.count(judgement);
+      else this.endProbe(judgement);
     };
   }
 
-  private get isTried(): boolean {
-    return this.trial !== null || Date.now() - (this.openedAt ?? 0) >= this.options.openMs;
-  }
-
-  /** Cockatiel sees all probes as one call. */
-  private startTrial(): Trial {
-    const trial = new Trial(this.options.probes);
-    trial.ended = this.circuit.execute(() => trial.decided);
-    return trial;
-  }
-}
-
-/** The first probe that fails decides, else the last that succeeds. */
-class Trial {
-  private decide!: (judgement: Judgement) => void;
-  readonly decided = new Promise<Judgement>((resolve) => (this.decide = resolve));
-  ended: Promise<unknown> = this.decided;
-  private succeeded = 0;
-  private free: number;
-
-  constructor(private readonly probes: number) {
-    this.free = probes;
-  }
-
-  admit(): ((judgement: Judgement) => Promise<void>) | null {
-    if (this.free === 0) return null;
-    this.free -= 1;
-    return async (judgement) => {
-      if (judgement === 'unknown') this.free += 1;
-      else if (judgement === 'success' && ++this.succeeded < this.probes) return;
-      else {
-        this.decide(judgement);
-        await this.ended;
-      }
-    };
-  }
-}
-
-/** Cockatiel's window moves by one slot a call: a window without calls is forgotten here. */
-function samples({ SamplingBreaker }: Cockatiel, { ratio, windowMs, atLeast }: ResolvedBreaker): IBreaker {
-  const rule = { threshold: ratio - EPSILON, duration: windowMs, minimumRps: ((atLeast - EPSILON) * 1_000) / windowMs };
-  let window = new SamplingBreaker(rule);
-  let countedAt = 0;
-  const current = (): IBreaker => {
+  private count(judgement: Judgement): void {
+    if (judgement === 'unknown') return;
     const now = Date.now();
-    if (now - countedAt > windowMs) window = new SamplingBreaker(rule);
-    countedAt = now;
-    return window;
-  };
-  return { state: null, success: (state) => current().success(state), failure: (state) => current().failure(state) };
+    // Cockatiel's window moves by one slot a call: a window without calls is forgotten here.
+    if (now - this.countedAt > this.options.windowMs) this.window = this.newWindow();
+    this.countedAt = now;
+    const { Closed } = this.cockatiel.CircuitState;
+    if (judgement === 'success') this.window.success(Closed);
+    else if (this.window.failure(Closed)) this.open();
+  }
+
+  /** The first probe that fails opens the breaker again; the last one that succeeds closes it. */
+  private endProbe(judgement: Judgement): void {
+    if (judgement === 'failure') this.open();
+    else if (judgement === 'unknown') this.freeProbes += 1;
+    else if (++this.succeeded === this.options.probes) {
+      this.openedAt = null;
+      this.period += 1;
+      this.window = this.newWindow();
+    }
+  }
+
+  private open(): void {
+    this.openedAt = Date.now();
+    this.period += 1;
+    this.freeProbes = this.options.probes;
+    this.succeeded = 0;
+    this.opened();
+  }
+
+  private newWindow(): InstanceType<Cockatiel['SamplingBreaker']> {
+    const { ratio, windowMs: duration, atLeast } = this.options;
+    const minimumRps = ((atLeast - EPSILON) * 1_000) / duration;
+    return new this.cockatiel.SamplingBreaker({ threshold: ratio - EPSILON, duration, minimumRps });
+  }
 }

@@ -4,7 +4,7 @@ import { offloadModule } from '../../core/offload-thread.js';
 import { logLevels } from '../log-levels.js';
 import { offloadError } from '../offload.errors.js';
 import { offloadedMethods, type OffloadedMethod } from '../offloaded-methods.js';
-import { exportsOf, moduleIn } from './load.js';
+import { loadExports, moduleIn } from './load.js';
 
 /** The Nest application of one worker. */
 export class WorkerApplication {
@@ -17,7 +17,7 @@ export class WorkerApplication {
   static async boot(load: (href: string) => Promise<unknown>): Promise<WorkerApplication> {
     const file = offloadModule();
     if (file === null) throw offloadError('This program runs in workers of offload() alone.');
-    const module = moduleIn(await exportsOf(new URL(file), load), file);
+    const module = moduleIn(await loadExports(new URL(file), load), file);
     // The main thread has logged Nest's start already.
     const logger = new ConsoleLogger({ logLevels: ['warn'] });
     const context = await NestFactory.createApplicationContext(module, { logger, abortOnError: false });

@@ -6,7 +6,7 @@ type Exports = Readonly<Record<string, unknown>>;
 type FileFunction = (input: unknown) => unknown;
 
 /** Returns the exports of a file, ESM or CommonJS. */
-export async function exportsOf(file: URL, load: (href: string) => Promise<unknown>): Promise<Exports> {
+export async function loadExports(file: URL, load: (href: string) => Promise<unknown>): Promise<Exports> {
   const loaded = await load(file.href);
   const own = (typeof loaded === 'function' ? { default: loaded } : loaded) as Exports;
   // A CommonJS file's exports are the default export of its namespace.

@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { performance } from 'node:perf_hooks';
 import { receiveMessageOnPort, threadId, type MessagePort, type Transferable } from 'node:worker_threads';
-import { loadInWorker } from '../load-here.js';
+import { loadInWorker } from '../load-file.js';
 import { notCloneable, offloadError } from '../offload.errors.js';
 import { offloadModule } from '../../core/offload-thread.js';
 import { withOffloadContext } from '../offload-context.js';
@@ -9,7 +9,7 @@ import { sendError } from '../sent-error.js';
 import type { OffloadContext, Order, Said, ThreadTask } from '../thread-pool.js';
 import { findMovable } from '../transferables.js';
 import { WorkerApplication } from './application.js';
-import { exportsOf, functionIn, moduleIn } from './load.js';
+import { loadExports, functionIn, moduleIn } from './load.js';
 
 /** https://nodejs.org/api/diagnostics_channel.html#net: before the port is bound. */
 const LISTENS = 'tracing:net.server.listen:asyncStart';
@@ -60,7 +60,7 @@ async function closeApplication(port: MessagePort): Promise<never> {
 async function serveOrder(port: MessagePort, order: Order, context: OffloadContext | null): Promise<void> {
   if (order.do === 'file') {
     return run(port, context, order, async ([input]) =>
-      functionIn(await exportsOf(new URL(order.file), load), order.file)(input),
+      functionIn(await loadExports(new URL(order.file), load), order.file)(input),
     );
   }
   if (order.do === 'load') return loadModule(port);
@@ -81,7 +81,7 @@ async function loadModule(port: MessagePort): Promise<void> {
   if (current !== null) current.started = true;
   try {
     const file = offloadModule()!;
-    moduleIn(await exportsOf(new URL(file), load), file);
+    moduleIn(await loadExports(new URL(file), load), file);
     say(port, { said: 'booted', methods: null });
   } catch (error) {
     say(port, { said: 'failed', error: sendError(error), runMs: 0, busyMs: 0 });

@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect, it } from 'vitest';
 import { listenShared } from '../../../src/core/shared-listener.js';
-import { placeSendCommand } from '../../../src/resilience/redis/send-command.js';
 import { watchKnex } from '../../../src/upstream/watch/knex.js';
 import { watchMongo } from '../../../src/upstream/watch/mongodb.js';
 import { watchPgPool } from '../../../src/upstream/watch/pg.js';
@@ -69,17 +68,11 @@ const knexOf = (emitter: EventEmitter) =>
     client: {},
   });
 const serverAt = () => ({ begin: () => null, ended() {}, addPool: () => () => null }) as never;
-const stand = (_command: unknown, _pipeline: unknown, send: () => unknown) => send();
 
 it.each([
   ['a pg pool', () => new Client(), (client: object) => watchPgPool(client, serverAt)],
   ['a MongoClient', () => new Client(), (client: object) => watchMongo(client, serverAt)],
   ['knex', knexOf, (client: object) => watchKnex(client, serverAt)],
-  [
-    'a Redis cluster',
-    () => new Client(),
-    (client: object) => placeSendCommand(client as never, { client: stand, node: stand }),
-  ],
 ])('%s that two applications hear has one listener an event, and none when they have closed', (_name, make, hear) => {
   const events = new EventEmitter();
   const client = make(events);

@@ -1,9 +1,7 @@
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { Offload } from '../../../src/entries/offload.js';
 import { offload } from '../../../src/entries/offload.js';
-import { sizeOf, threadsFor, offloadOption } from '../../../src/offload/offload.options.js';
-import { obstacleTo } from '../../../src/offload/where.js';
+import { computePoolSize, threadsFor, offloadOption } from '../../../src/offload/offload.options.js';
 
 const module = new URL('file:///app/offload.module.js');
 
@@ -73,36 +71,10 @@ describe('offload()', () => {
 
   it('lets 32 calls wait for each thread, and starts as many as are to be warm', () => {
     const cores = { limit: 1, request: null, machine: 4 };
-    const of = (options: object) => sizeOf(offloadOption.read({ module, ...options }, 'offload'), cores);
+    const of = (options: object) => computePoolSize(offloadOption.read({ module, ...options }, 'offload'), cores);
     expect(of({})).toEqual({ threads: 1, maxPending: 32 });
     expect(of({ warm: 3 })).toEqual({ threads: 3, maxPending: 96 });
     expect(of({ threads: 6, maxPending: 5 })).toEqual({ threads: 6, maxPending: 5 });
-  });
-});
-
-describe('a file for workers', () => {
-  const source = new URL('../../fixtures/offload/offload.module.ts', import.meta.url);
-
-  it('is TypeScript that only a loader can load, also under the name that it will be compiled to', () => {
-    for (const file of [source, new URL(source.href.replace(/ts$/, 'js'))]) {
-      expect(obstacleTo(file, [])).toBe(`a worker cannot load the TypeScript of ${fileURLToPath(source)}`);
-      for (const argv of [
-        ['--import', 'tsx'],
-        ['-r', '/my projects/node_modules/ts-node/register'],
-        ['--loader=ts-node/esm'],
-      ]) {
-        expect(obstacleTo(file, argv)).toBeNull();
-      }
-      // The program of `ts-node`: a worker has none of its hooks.
-      expect(obstacleTo(file, ['/app/node_modules/ts-node/dist/bin.js'])).not.toBeNull();
-    }
-  });
-
-  it('must be there', () => {
-    expect(() => obstacleTo(module, [])).toThrow(
-      'PERF_ERR_OPTION: `offload.module` "/app/offload.module.js" does not exist.',
-    );
-    expect(obstacleTo(new URL('../../../package.json', import.meta.url), [])).toBeNull();
   });
 });
 

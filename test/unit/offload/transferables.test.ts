@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { PerfError } from '../../../src/index.js';
 import { receiveError, sendError } from '../../../src/offload/sent-error.js';
 import { findMovable } from '../../../src/offload/transferables.js';
-import { exportsOf, functionIn, moduleIn } from '../../../src/offload/worker/load.js';
+import { loadExports, functionIn, moduleIn } from '../../../src/offload/worker/load.js';
 
 describe('what is moved', () => {
   it('is each buffer that is there as a whole, once', () => {
@@ -90,7 +90,7 @@ describe('a file of a worker', () => {
   @Module({ imports: [OneModule] })
   class OtherModule {}
   const file = new URL('file:///app/a.js');
-  const loaded = (namespace: object) => exportsOf(file, async () => namespace);
+  const loaded = (namespace: object) => loadExports(file, async () => namespace);
 
   it.each<[string, object, unknown]>([
     ['default export', { default: OneModule, OtherModule }, OneModule],

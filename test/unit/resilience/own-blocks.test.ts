@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { cockatielPolicies } from '../../../src/entries/resilience/cockatiel-policies.js';
 import { Deadlines } from '../../../src/resilience/deadlines.js';
-import { UpstreamCalls } from '../../../src/resilience/upstream-calls.js';
+import { CalledUpstream } from '../../../src/resilience/called-upstream.js';
 import { fakeLoop } from '../../fixtures/fake-loop.js';
 
 const { nowMs, block, turn } = fakeLoop();
@@ -9,7 +9,7 @@ afterEach(() => void vi.restoreAllMocks());
 
 async function upstream(deadlineMs: number, requestDeadlineMs: number | null = null) {
   const breaker = { ratio: 0.5, atLeast: 20, windowMs: 30_000, openMs: 5_000, probes: 5 };
-  const api = new UpstreamCalls(
+  const api = new CalledUpstream(
     'api',
     { deadlineMs, retries: 2, maxInFlight: 1_000, breaker, isFailure: null },
     {

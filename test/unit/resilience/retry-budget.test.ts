@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readStatus, retryAfterMs } from '../../../src/resilience/failure.js';
+import { readStatus, readRetryAfter } from '../../../src/resilience/failure.js';
 import { RetryBudget } from '../../../src/resilience/retry-budget.js';
 
 describe('the budget of retries', () => {
@@ -34,6 +34,6 @@ describe('the result or error of an HTTP client', () => {
     [null, null, null],
     ['text', null, null],
   ])('%o', (outcome, status, waitMs) => {
-    expect([readStatus(outcome), retryAfterMs(outcome, now)]).toEqual([status, waitMs]);
+    expect([readStatus(outcome), readRetryAfter(outcome, now)]).toEqual([status, waitMs]);
   });
 });

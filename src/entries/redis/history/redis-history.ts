@@ -5,7 +5,7 @@ import { object } from '../../../core/option.js';
 import { keyPrefix } from '../../../core/shared-options.js';
 import type { HistoryStore } from '../../../history/history-store.js';
 import {
-  clientOf,
+  makeClient,
   connectionOption,
   isClient,
   isCluster,
@@ -69,7 +69,7 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
 async function connected(connection: Connection, signal: AbortSignal): Promise<Redis> {
   const client = isCluster(connection)
     ? ((connection as Cluster).duplicate([], clusterOptions(connection as Cluster)) as unknown as Redis)
-    : await clientOf(connection as RedisCacheConnection, OVERRIDES, NEEDED_BY);
+    : await makeClient(connection as RedisCacheConnection, OVERRIDES, NEEDED_BY);
   // Errors are reported by whoever waits for a command.
   client.on('error', () => {});
   const giveUp = (): void => client.disconnect();

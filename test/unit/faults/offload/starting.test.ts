@@ -49,6 +49,17 @@ describe('a file that no worker can load stops the boot', { timeout: 180_000 }, 
   });
 });
 
+it('a file that is missing, or TypeScript without a loader, stops the boot with what to do', async () => {
+  const missing = new URL('file:///app/offload.module.js');
+  await expect(offloadApp({ offload: { module: missing } })).rejects.toThrow(
+    'PERF_ERR_OPTION: `offload.module` "/app/offload.module.js" does not exist.',
+  );
+  const source = new URL('../../../fixtures/offload/modules.ts', import.meta.url);
+  await expect(offloadApp({ offload: { module: source, threads: 1 } })).rejects.toThrow(
+    /^PERF_ERR_OFFLOAD: A worker cannot load `module` of offload\(\): .* Compile it, or start the process with a loader/s,
+  );
+}, 180_000);
+
 describe('a worker that cannot start', { timeout: 180_000 }, () => {
   it.each<[string, Partial<OffloadOptions>, string]>([
     ['its application listens', { module: compiled('listening.module') }, 'A worker of offload() must not listen'],
