@@ -39,7 +39,12 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
     const instance = wrapper.instance as object;
     if (methods.length === 0 || found.has(instance)) continue;
     const types = [instance.constructor, wrapper.token].filter((part) => typeof part === 'function');
-    found.set(instance, { instance, methods, name: nameInstance(wrapper, instance), isMinified: types.some(isMinified) });
+    found.set(instance, {
+      instance,
+      methods,
+      name: nameInstance(wrapper, instance),
+      isMinified: types.some(isMinified),
+    });
   }
   return [...found.values()];
 }

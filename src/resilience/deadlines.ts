@@ -15,40 +15,34 @@ const TURNS_AFTER_BLOCK = 2;
  */
 export type Expired = (blockedMs: number, atMs: number) => void;
 
-interface Timed {
-  readonly dueMs: number;
-  /** {@link Deadlines.blockedBeforeMs} at the call's start. */
-  readonly blockedBeforeMs: number;
-}
-
 /** One call's deadline. */
-export interface Deadline extends Timed, Linked<Deadline> {
+export interface Deadline extends Linked<Deadline> {
+  readonly dueMs: number;
+  /** Total block time before the call began. */
+  readonly blockedBeforeMs: number;
   readonly expired: Expired;
 }
 
 /**
  * Deadlines that know when our own loop was blocked. Timers run before sockets after a block: an answer that has arrived
- * meanwhile would be found too late. So the sockets are read once before a deadline is judged.
+ * meanwhile would be found too late. So the sockets are read once before a deadline is judged. Timers keep no process alive.
  */
 export class Deadlines {
   private readonly waiting = new LinkedList<Deadline>();
-  private timer: NodeJS.Timeout | null = null;
+  private timer: NodeJS.Timeout | undefined;
+  /** Infinity without a timer. */
   private firesMs = Infinity;
   private blockedMs = 0;
-  private closed = false;
 
   constructor(private readonly nowMs: MonotonicClock) {}
 
-  /** Total block time so far, with the elapsed part of a block in progress, which a call that starts now must not be charged. */
-  blockedBeforeMs(nowMs: number): number {
-    const lateMs = nowMs - this.firesMs;
-    return this.blockedMs + (lateMs >= BLOCK_MS ? lateMs : 0);
-  }
-
-  start({ dueMs, blockedBeforeMs }: Timed, expired: Expired): Deadline {
+  start(startedMs: number, dueMs: number, expired: Expired): Deadline {
+    // A call that starts in a block must not be charged with the part of it that has passed.
+    const lateMs = startedMs - this.firesMs;
+    const blockedBeforeMs = this.blockedMs + (lateMs >= BLOCK_MS ? lateMs : 0);
     const deadline: Deadline = { dueMs, blockedBeforeMs, expired, previous: null, next: null };
     this.waiting.add(deadline);
-    if (this.timer === null || dueMs < this.firesMs) this.arm(this.nowMs(), dueMs);
+    if (dueMs < this.firesMs) this.arm(startedMs, dueMs);
     return deadline;
   }
 
@@ -57,25 +51,11 @@ export class Deadlines {
     return this.waiting.delete(deadline);
   }
 
-  /** Calls in flight keep their deadlines, and no longer keep the process. */
-  close(): void {
-    this.closed = true;
-    if (this.waiting.size === 0) this.disarm();
-    this.timer?.unref();
-  }
-
   private arm(nowMs: number, dueMs: number): void {
-    this.disarm();
+    clearTimeout(this.timer);
     const inMs = Math.max(1, Math.ceil(Math.min(TICK_MS, dueMs - nowMs)));
     this.firesMs = nowMs + inMs;
-    this.timer = inRootContext(() => setTimeout(this.fired, inMs));
-    if (this.closed) this.timer.unref();
-  }
-
-  private disarm(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
-    this.firesMs = Infinity;
+    this.timer = inRootContext(() => setTimeout(this.fired, inMs).unref());
   }
 
   private readonly fired = (): void => {
@@ -83,6 +63,7 @@ export class Deadlines {
     const lateMs = nowMs - this.firesMs;
     const blocked = lateMs >= BLOCK_MS;
     if (blocked) this.blockedMs += lateMs;
+    this.firesMs = Infinity;
     let [isDue, nextMs] = [false, Infinity];
     for (const { dueMs } of this.waiting.toArray()) {
       if (dueMs <= nowMs) isDue = true;
@@ -90,7 +71,6 @@ export class Deadlines {
     }
     if (isDue) this.judgeAfterTurns(nowMs, blocked ? TURNS_AFTER_BLOCK : 1);
     if (this.waiting.size > 0) this.arm(nowMs, nextMs);
-    else this.disarm();
   };
 
   private judgeAfterTurns(dueByMs: number, turns: number): void {

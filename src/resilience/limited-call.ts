@@ -45,8 +45,7 @@ export class LimitedCall {
     if (this.dueMs <= this.startedMs) {
       this.refuse('ownDeadlines', noTimeLeft(this.facts(), host.requestDeadlineMs!));
     } else if (bulkhead!.enter(this.ended)) {
-      const blockedBeforeMs = host.deadlines.blockedBeforeMs(this.startedMs);
-      this.deadline = host.deadlines.start({ dueMs: this.dueMs, blockedBeforeMs }, this.expire);
+      this.deadline = host.deadlines.start(this.startedMs, this.dueMs, this.expire);
     } else {
       this.refuse('refusedBusy', busyError(this.facts(), options.maxInFlight!));
     }

@@ -53,7 +53,6 @@ class ResilienceFeature implements Feature {
   /** Runs after the last request. Calls that a provider makes in its own shutdown keep their deadline. */
   close(): void {
     for (const upstream of this.upstreams.values()) upstream.close();
-    this.deadlines.close();
   }
 
   private callHost(): CallHost {

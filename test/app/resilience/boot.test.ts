@@ -170,10 +170,7 @@ describe('the options of resilience()', () => {
     ],
     [{ fallback: 5 }, '`call() options.fallback` must be a function of the failure, got `5` (number).'],
     [{ idempotent: 'yes' }, '`call() options.idempotent` must be `true` or `false`, got `"yes"` (string).'],
-    [
-      { fallBack: () => 1 },
-      '`call() options` must be of `idempotent`, `deadlineMs` and `fallback`, got `"fallBack"` (string).',
-    ],
+    [{ fallBack: () => 1 }, '`call() options.fallBack` is not an option. Did you mean `call() options.fallback`?'],
     [null, '`call() options` must be an object, got `null`.'],
   ])('of one call: %j', async (options, message) => {
     const { github } = await client();

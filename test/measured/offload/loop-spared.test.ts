@@ -4,6 +4,7 @@ import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
+import { environment, nodeMajorOf, writeResult } from '../../../bench/harness/index.mjs';
 import { Cgroup, whyNoCgroups } from '../../fixtures/cgroups/cgroup-lab.js';
 
 const skipped = process.env['PERF_LONG'] === undefined ? 'it takes minutes' : whyNoCgroups();
@@ -23,9 +24,13 @@ function answered(port: number, path: string, agent: Agent): Promise<number> {
   });
 }
 
+const where = environment();
+const command = 'PERF_LONG=1 PERF_WRITE=1 npx vitest run --project measured test/measured/offload/loop-spared.test.ts';
+
 const quantile = (sorted: readonly number[], q: number): number => sorted[Math.ceil(q * sorted.length) - 1]!;
 
-// The p99 of an innocent route, in milliseconds, while a job of 200 ms runs each second. Quoted in docs/offload.md.
+// The p99 of an innocent route, in milliseconds, while a job of 200 ms runs each second. Quoted in docs/offload.md; with PERF_WRITE it is
+// written to bench/results.
 describe.skipIf(skipped !== null)('an innocent route beside a job of 200 ms each second', { timeout: 600_000 }, () => {
   const close: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
@@ -65,7 +70,13 @@ describe.skipIf(skipped !== null)('an innocent route beside a job of 200 ms each
     for (let round = 0; round < ROUNDS; round++) {
       for (const how of HOWS) p99[how] = Math.min(p99[how], (await measured(how, cores)).p99);
     }
-    for (const how of HOWS) console.log(`${cores} cores, ${how}: p99 ${p99[how].toFixed(1)} ms`);
+    const rows = HOWS.map((how) => ({ name: how, cores, p99Ms: Math.round(p99[how] * 10) / 10 }));
+    console.table(rows);
+    if (process.env['PERF_WRITE'] !== undefined) {
+      const name = `offload-spared-${cores}-cores-node${nodeMajorOf(process.execPath)}`;
+      const options = { rounds: ROUNDS, seconds: SECONDS, requestsPerSecond: PER_SECOND, jobMs: 200 };
+      writeResult({ name, ...where, command, options, rows });
+    }
     expect(p99['main thread']).toBeGreaterThan(100);
     if (cores >= 1) expect(p99.offload).toBeLessThan(Math.max(p99['no job'] * 1.5, p99['no job'] + 5));
     expect(p99.offload).toBeLessThan(p99['main thread'] / 2);
