@@ -41,7 +41,8 @@ for (const { outage, policy, asked, failed, opened, amplification, p50, p99, max
   );
 }
 const cost = flags.outages === undefined ? run('cost', [String(flags.rounds), String(flags.burst)]) : [];
-for (const { policy, usBeyondBare } of cost) console.log(`${policy}: ${usBeyondBare} µs a call beyond the bare one`);
+for (const { policy, cpuUsBeyondBare } of cost)
+  console.log(`${policy}: ${cpuUsBeyondBare} µs of CPU a call beyond the bare one`);
 const options = { seconds: Number(flags.seconds), rounds: flags.rounds, burst: flags.burst };
 const name = `resilience-node${nodeMajorOf(flags.node)}`;
 if (flags.write && flags.outages === undefined) writeResult({ name, ...where, options, rows: [...rows, ...cost] });

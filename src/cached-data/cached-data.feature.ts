@@ -18,7 +18,6 @@ import type { CacheParts } from './method-cache.js';
 import { MethodLevel2 } from './method-level2.js';
 import { PerfCache, type CachedMethods } from './perf-cache.js';
 import { PreloadedMethod } from './preloaded-method.js';
-import { freezeDeep } from './value.js';
 
 interface Placed {
   readonly instance: object;
@@ -161,18 +160,8 @@ class CachedDataFeature extends PerfCache implements Feature {
       // The global, as clocks of tests replace it.
       nowMs: () => performance.now(),
       report,
-      freeze: process.env['NODE_ENV'] === 'production' ? () => {} : (value, method) => this.freeze(value, method),
       waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
     };
-  }
-
-  private freeze(value: unknown, method: string): void {
-    try {
-      freezeDeep(value);
-    } catch (error) {
-      const cause = `A value of "${method}" could not be frozen`;
-      this.host.report.report(cause, `${cause}: ${String(error)}`);
-    }
   }
 
   private async openLevel2(): Promise<Level2 | null> {

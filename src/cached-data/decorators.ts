@@ -25,7 +25,7 @@ export type AsyncMethodDecorator = <T extends Source>(
 /**
  * On a provider's method that returns a promise: equal calls are answered by one load. A value is fresh for `ttlMs`; then it is
  * served for `staleMs` at the most, at once, while one load runs or when loads fail. Calls from within the class count too.
- * Every caller gets the same object: outside of production it is frozen. Needs `extensions: [cache()]`.
+ * Every caller gets the same object: do not change it. Needs `extensions: [cache()]`.
  *
  * @example
  * ```ts

@@ -18,8 +18,6 @@ import { Values } from './values.js';
 export interface CacheParts {
   readonly nowMs: () => number;
   readonly report: OncePerCause;
-  /** Freezes a value that callers share, outside of production. Never throws. */
-  readonly freeze: (value: unknown, method: string) => void;
   /** Runs a wait, so that it counts in the time of the caller's request. */
   readonly waits: <T>(method: string, wait: () => Promise<T>) => Promise<T>;
 }
@@ -194,7 +192,6 @@ export abstract class MethodCache<Input> implements CachedCalls {
     counters.loadMs.record(loadMs);
     // A late load has been counted as a failure.
     if (!flight.isOver) counters.loads += 1;
-    parts.freeze(value, this.method);
     const entry = new Entry(key, value, times, times.loadedAtMs, loadMs);
     if (!this.keep(entry, flight)) return entry;
     if (shared !== null) level2!.write(entry, shared.atMs, entry.staleUntilMs - parts.nowMs());
@@ -212,7 +209,6 @@ export abstract class MethodCache<Input> implements CachedCalls {
     const usableUntilMs = isHeld ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
     const read = this.parts.nowMs() < usableUntilMs ? level2!.parseValue(found.text) : null;
     if (read === null) return null;
-    this.parts.freeze(read.value, this.method);
     return new Entry(key, read.value, times, startedMs, this.counters.loadMs.meanMs);
   }
 

@@ -24,20 +24,6 @@ export function estimateBytes(value: unknown, limit: number): number {
   return bytes;
 }
 
-/** Freezes plain objects and arrays, however deep. What a class has made may need to change itself, and stays as it is. */
-export function freezeDeep(value: unknown): void {
-  const seen = new Set<object>();
-  const left: unknown[] = [value];
-  while (left.length > 0) {
-    const next = left.pop();
-    if (typeof next !== 'object' || next === null || seen.has(next)) continue;
-    if (!isPlainArray(next) && !isPlain(next)) continue;
-    seen.add(next);
-    Object.freeze(next);
-    for (const field of Object.values(next)) left.push(field);
-  }
-}
-
 /** No JSON text is empty. */
 const UNDEFINED_TEXT = '';
 

@@ -141,7 +141,7 @@ export class Dispatcher {
     if (call.settled) return;
     switch (outcome?.said) {
       case 'booted':
-        return call.resolve(outcome.methods);
+        return call.resolve(null);
       case 'done':
         this.counters.ended(name, 'done', spentOn(call, outcome));
         return call.resolve(outcome.value);

@@ -81,21 +81,12 @@ class OffloadFeature extends Offloader implements Feature {
     for (const { instance } of this.methods.values()) runningInstances.set(instance, this.makeRunMethod(instance));
   }
 
-  /** @throws PERF_ERR_DECORATOR for a method that no worker has */
   async start(): Promise<void> {
     const { dispatcher } = this;
     if (dispatcher === null) return;
     const context = this.contextFor(WARM_TIMEOUT_MS);
-    const booting = Array.from({ length: this.warm }, () => dispatcher.run(ownJob('boot'), context));
-    for (const { status, ...booted } of await Promise.allSettled(booting)) {
-      // The log names a worker that could not start; calls are refused until one can.
-      if (status === 'rejected') continue;
-      const names = (booted as { value: readonly string[] }).value;
-      const lacking = [...this.methods.keys()].find((name) => !names.includes(name));
-      if (lacking === undefined) continue;
-      const provider = lacking.slice(0, lacking.lastIndexOf('.'));
-      throw misplaced(lacking, `no worker has it. Add ${provider} to the providers of ${this.options.module.href}.`);
-    }
+    // The log names a worker that could not start; calls are refused until one can.
+    await Promise.allSettled(Array.from({ length: this.warm }, () => dispatcher.run(ownJob('boot'), context)));
   }
 
   snapshot(): Pick<PerfSnapshot, 'offload'> {

@@ -37,8 +37,7 @@ export type Said =
   | { readonly said: 'taken'; readonly threadId: number }
   /** The application is up, and the work begins; epoch milliseconds. */
   | { readonly said: 'started'; readonly at: number }
-  /** `methods`: null where there is no application. */
-  | { readonly said: 'booted'; readonly methods: readonly string[] | null }
+  | { readonly said: 'booted' }
   | { readonly said: 'done'; readonly value: unknown; readonly runMs: number; readonly busyMs: number }
   | { readonly said: 'failed'; readonly error: SentError; readonly runMs: number; readonly busyMs: number }
   /** The worker has no application, and ends. */

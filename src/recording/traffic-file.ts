@@ -1,16 +1,16 @@
+import { randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync, openSync, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createGzip } from 'node:zlib';
-import { randomBytes } from 'node:crypto';
 import { makeFolder } from '../core/make-folder.js';
 import { PerfError } from '../core/perf.error.js';
 import { reasonOf } from '../core/reason.js';
 
 /** Lines that wait for a slow disk, bytes. More, and the recording ends. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
-/** So much is lost with a process that is killed. */
+/** A process that is killed loses the lines of so long. */
 const FLUSH_AFTER_MS = 1_000;
 const OWNER_ONLY = 0o600;
 
@@ -31,7 +31,7 @@ export class TrafficFile {
   ) {
     this.part = `${path}.part`;
     this.written = pipeline(this.gzip, out);
-    // Told by finish(), which may come much later.
+    // `finish()`, which may come much later, throws the error.
     this.written.catch(() => undefined);
   }
 
@@ -75,8 +75,8 @@ export class TrafficFile {
     try {
       this.gzip.end();
       await this.written;
-      if (edit !== null) await this.rewrite(edit);
-      else await rename(this.part, this.path);
+      if (edit === null) await rename(this.part, this.path);
+      else await this.rewrite(edit);
     } catch (error) {
       const kept = existsSync(this.part) ? ` What was written stays in ${this.part}.` : '';
       throw new PerfError(
@@ -88,32 +88,28 @@ export class TrafficFile {
   }
 
   private async rewrite(edit: EditLine): Promise<void> {
-    async function* edited(texts: AsyncIterable<string>): AsyncGenerator<string> {
-      let [index, rest] = [0, ''];
-      for await (const text of texts) {
-        const lines = (rest + text).split('\n');
-        rest = lines.pop()!;
-        for (const line of lines) {
-          const kept = edit(line, index);
-          index += 1;
-          if (kept !== null) yield `${kept}\n`;
-        }
-      }
-    }
     const fresh = `${this.part}2`;
     try {
-      await pipeline(
-        createReadStream(this.part),
-        createGunzip().setEncoding('utf8'),
-        edited,
-        createGzip(),
-        createWriteStream(fresh, { flags: 'wx', mode: OWNER_ONLY }),
-      );
+      const out = createWriteStream(fresh, { flags: 'wx', mode: OWNER_ONLY });
+      const lines = createGunzip().setEncoding('utf8');
+      await pipeline(createReadStream(this.part), lines, (texts) => edited(texts, edit), createGzip(), out);
       await rename(fresh, this.path);
     } catch (error) {
       await rm(fresh, { force: true });
       throw error;
     }
     await rm(this.part);
+  }
+}
+
+async function* edited(texts: AsyncIterable<string>, edit: EditLine): AsyncGenerator<string> {
+  let [index, rest] = [0, ''];
+  for await (const text of texts) {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const kept = edit(line, index++);
+      if (kept !== null) yield `${kept}\n`;
+    }
   }
 }

@@ -26,10 +26,6 @@ export class WorkerApplication {
     return new WorkerApplication(context, offloadedMethods(context.get(ModulesContainer, { strict: false })), name);
   }
 
-  get names(): readonly string[] {
-    return [...this.methods.keys()];
-  }
-
   /** @throws PERF_ERR_OFFLOAD for a method that it does not have, and errors of the method */
   call(name: string, parameters: unknown[]): unknown {
     const found = this.methods.get(name);

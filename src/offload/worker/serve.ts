@@ -52,7 +52,7 @@ async function closeApplication(port: MessagePort): Promise<never> {
   try {
     await (await application)?.close();
   } finally {
-    say(port, { said: 'booted', methods: null });
+    say(port, { said: 'booted' });
   }
   return new Promise(() => {});
 }
@@ -72,7 +72,7 @@ async function serveOrder(port: MessagePort, order: Order, context: OffloadConte
   }
   if (order.do === 'method')
     return run(port, context, order, async (parameters) => booted.call(order.name, parameters));
-  say(port, { said: 'booted', methods: booted.names });
+  say(port, { said: 'booted' });
 }
 
 /** Finds out whether the module's file can be loaded. */
@@ -82,7 +82,7 @@ async function loadModule(port: MessagePort): Promise<void> {
   try {
     const file = offloadModule()!;
     moduleIn(await loadExports(new URL(file), load), file);
-    say(port, { said: 'booted', methods: null });
+    say(port, { said: 'booted' });
   } catch (error) {
     say(port, { said: 'failed', error: sendError(error), runMs: 0, busyMs: 0 });
   }

@@ -145,18 +145,11 @@ it('what is called while the application is still made runs on the main thread',
   expect(offloader.stats()).toMatchObject({ done: 3, inline: 2 });
 });
 
-describe('a method that no worker has', () => {
-  const metadata = { providers: [Missing] };
-
-  it('stops the boot of an application with a `warm` worker, and fails its calls in another', async () => {
-    await expect(offloadApp({ metadata, offload: { threads: 1, warm: true } })).rejects.toThrow(
-      /^PERF_ERR_DECORATOR: `@Offload\(\)` on "Missing\.compute": no worker has it\. Add Missing to the providers of file:.*offload\.module\.js\.$/,
-    );
-    const { app } = await offloadApp({ metadata, offload: { threads: 1 } });
-    await expect(app.get(Missing).compute()).rejects.toThrow(
-      'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to the providers of "OffloadModule", or keep class names',
-    );
-  });
+it('a method that no worker has fails its calls with the line to add', async () => {
+  const { app } = await offloadApp({ metadata: { providers: [Missing] }, offload: { threads: 1, warm: true } });
+  await expect(app.get(Missing).compute()).rejects.toThrow(
+    'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to the providers of "OffloadModule", or keep class names',
+  );
 });
 
 it('a class that a minifier has named stops the boot: in the bundle of the module another one may have its name', async () => {
