@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { PerfModule } from 'nestjs-perf';
-import { cache, Cached } from 'nestjs-perf/cache';
+import { cache, Cached, PerfCache } from 'nestjs-perf/cache';
 
 const [rounds, burst] = process.argv.slice(2).map(Number);
 const peers = createRequire(new URL('../peers/package.json', import.meta.url));
@@ -20,6 +20,7 @@ class Catalogue {
 }
 const descriptor = Object.getOwnPropertyDescriptor(Catalogue.prototype, 'product');
 Cached({ ttlMs: TTL_MS })(Catalogue.prototype, 'product', descriptor);
+Object.defineProperty(Catalogue.prototype, 'product', descriptor);
 class AppModule {}
 const extensions = [cache()];
 Module({ imports: [PerfModule.forRoot({ sinks: [], extensions })], providers: [Catalogue] })(AppModule);
@@ -61,5 +62,8 @@ for (let round = 0; round < rounds; round++) {
   for (const [name, get] of Object.entries(variants)) row[name] = await usPerHit(get, burst);
   console.log(JSON.stringify(row));
 }
+const [{ hits, misses }] = app.get(PerfCache).stats();
+if (hits < rounds * burst || misses !== ids.length)
+  throw new Error(`${hits} hits and ${misses} misses: this was no cache.`);
 await app.close();
 process.exit();

@@ -12,9 +12,8 @@ import { receiveError } from './sent-error.js';
 import type { OffloadContext, ThreadPool, ThreadPoolOptions } from './thread-pool.js';
 import type { Throttling } from './throttling.js';
 
-/** Time that calls are refused after a worker that could not start, milliseconds; twice as long after the next one. */
-const DOWN_MS = 1_000;
-const MOST_DOWN_MS = 30_000;
+/** Time that calls are refused after a worker that could not start, milliseconds. */
+const DOWN_MS = 5_000;
 /** Time for a worker to start, when its first call has given up; milliseconds. */
 const STARTING_MS = 30_000;
 
@@ -27,7 +26,6 @@ export class Dispatcher {
   private pool: ThreadPool | null = null;
   private readonly calls = new Set<Call>();
   private idlers: (() => void)[] = [];
-  private failedStarts = 0;
   /** Calls are refused until then, monotonic milliseconds. */
   private downUntilMs = 0;
   private downReason = '';
@@ -131,7 +129,6 @@ export class Dispatcher {
     const outcome = call.collect();
     call.close();
     call.unlimited();
-    if (call.startedAt !== null) this.failedStarts = 0;
     const { name } = call.job;
     const begun = call.startedAt !== null || outcome !== null;
     if (outcome?.said === 'not-booted' || (!begun && !call.settled && !this.closed)) {
@@ -165,10 +162,7 @@ export class Dispatcher {
     const reason = whyEnded(why);
     this.downReason = reason;
     const isServed = [...this.calls].some((call) => call.startedAt !== null);
-    if (!isServed) {
-      this.downUntilMs = this.nowMs() + Math.min(MOST_DOWN_MS, DOWN_MS * 2 ** this.failedStarts);
-      this.failedStarts += 1;
-    }
+    if (!isServed) this.downUntilMs = this.nowMs() + DOWN_MS;
     this.report.report(
       `a worker of offload() could not start: ${reason}`,
       `A worker of offload() could not start: ${reason}. Calls that need it are refused with PERF_ERR_OFFLOAD_DOWN (503).`,

@@ -31,7 +31,7 @@ export const full = (name: string, maxPending: number): PerfError =>
 export const down = (name: string, reason: string): PerfError =>
   new StatusError(
     'PERF_ERR_OFFLOAD_DOWN',
-    `"${name}" was refused: a worker of offload() could not start: ${reason}. The next one is tried within 30 s.`,
+    `"${name}" was refused: a worker of offload() could not start: ${reason}. The next one is tried within 5 s.`,
     503,
   );
 
