@@ -43,7 +43,7 @@ export { mergeTotals } from './experiments/totals/merge-totals.js';
 export { DeferWork } from './defer/decorator/defer-work.decorator.js';
 export { DurableWork } from './defer/decorator/durable-work.decorator.js';
 export { defer, Deferrer } from './defer/deferrer.js';
-export type { RejectedWork } from './defer/outbox/rejects.js';
+export type { RejectedWork } from './defer/spill/dead-letters.js';
 export type { DeferOptions, DeferOverflow } from './defer/defer.options.js';
 export type {
   DeferContext,

@@ -4,7 +4,7 @@ import type { DeferOverflow } from './defer.options.js';
 /** Why the oldest of all is dropped. */
 export const NEWER = 'newer work took its place';
 
-/** How much may be held. It is taken when work is armed, so that what waits for its response is bounded as well. */
+/** A bound of items and bytes. Work takes it when it is armed, so that work which waits for its response is bounded as well. */
 export class Capacity {
   private items = 0;
   private bytes = 0;
@@ -25,7 +25,7 @@ export class Capacity {
     return this.bytes < this.maxBytes ? this.maxItems - this.items : 0;
   }
 
-  /** Takes one item in, or does not: then false. One item fits in whatever its size, when nothing else is held. */
+  /** Takes one item in; false when it is full. One item alone fits in whatever its size. */
   take(bytes = 0): boolean {
     if (this.items >= this.maxItems) return false;
     if (this.items > 0 && this.bytes + bytes > this.maxBytes) return false;

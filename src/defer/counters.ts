@@ -7,7 +7,7 @@ import type { DeferStats } from '../core/snapshot.js';
 /** The request that armed something. */
 export type Origin = Pick<RequestState, 'id' | 'traceparent' | 'pattern'>;
 
-export const namesOf = (origin: Origin | null) => ({
+export const nameOrigin = (origin: Origin | null) => ({
   requestId: origin?.id ?? null,
   route: origin?.pattern ?? null,
   traceparent: origin?.traceparent ?? null,
@@ -26,7 +26,7 @@ export const unstarted = (
 const NOWHERE = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
 type Standing = keyof typeof NOWHERE;
 
-/** Counts every item from acceptance to its end: each stands in one place, so the books always balance. */
+/** Counts every item from acceptance to its end: each is in one place, so the books always balance. */
 export class Counters {
   private readonly items = { ...NOWHERE };
   /** How often items were tried, or sent, once more. */

@@ -5,21 +5,19 @@ import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
-import type { Arming, ClassWork } from './arming.js';
 import { Capacity } from './capacity.js';
-import { Counters, namesOf, unstarted, type Origin } from './counters.js';
-import type { AnyWork } from './decorator/work-providers.js';
+import { Counters, nameOrigin, unstarted, type Origin } from './counters.js';
+import type { AnyWork, ClassWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { DeferredBatchWork, DeferredWork, JobQueue } from './deferred-work.js';
 import { durableEntry } from './durable/durable-entry.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
 import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
-import { Rejects, type DeadLetterPage, type RejectedWork } from './outbox/rejects.js';
-import type { Armed } from './armed.js';
+import type { DeadLetterPage, RejectedWork } from './spill/dead-letters.js';
 import type { RequestWork } from './request-work.js';
 import { Lanes } from './lanes.js';
 import { BatchLane } from './tasks/batches.js';
-import { ArmedWork, Task, type TaskRun, type TaskSpec } from './tasks/task.js';
+import { ArmedWork, Task, type Armed, type Arming, type TaskRun, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
 import { isThenable } from '../core/thenable.js';
 
@@ -28,7 +26,7 @@ const CUT_OFF = 'the application closed before it was done';
 const LAST_MS = 100;
 /** For the store and the disk to close, when the deadline has passed, milliseconds. */
 const LAST_WORD_MS = 1_000;
-/** A shutdown that takes longer says what it waits for, milliseconds. */
+/** A shutdown that takes longer logs its reasons, milliseconds. */
 const LONG_DRAIN_MS = 1_000;
 
 /**
@@ -44,11 +42,10 @@ export class DeferEngine {
   /** Null without a store. All durable queues are on one server: where one is away, all are. */
   readonly durable: DurableOutbox | null;
   private readonly queue: TaskQueue;
-  /** One for each work with `runBatch`, and for each way in which it is to run. */
+  /** One for each way in which a work with `runBatch` is to run. */
   private readonly lanes = new Lanes<BatchLane>();
-  private readonly batchWorks: DeferredBatchWork[] = [];
+  private readonly batchWorks = new Map<DeferredBatchWork, number>();
   private readonly shared: OutboxShared;
-  private readonly rejects: Rejects;
   private readonly jobs = new Map<JobQueue, JobOutbox>();
   /** Handlers that run, and whose work is not armed yet: a shutdown waits for them, `idle()` does not. */
   private handlers = 0;
@@ -64,8 +61,7 @@ export class DeferEngine {
     this.capacity = new Capacity(overflow, maxPending);
     this.queue = new TaskQueue(concurrency, this.capacity, counters);
     const report = (cause: string, message: string): void => reporter.report(cause, message);
-    const rejects = (this.rejects = new Rejects(report));
-    this.shared = { limits, counters, rejects, report };
+    this.shared = { limits, counters, report };
     this.durable = store === null ? null : new DurableOutbox(store, this.outboxCapacity(), this.shared);
   }
 
@@ -92,12 +88,13 @@ export class DeferEngine {
       return this.armTask(work, run, arming, id);
     }
     const batchWork = instance as DeferredBatchWork;
-    const known = this.batchWorks.indexOf(batchWork);
-    const number = known < 0 ? this.batchWorks.push(batchWork) - 1 : known;
-    const key = `${number} ${BatchLane.keyOf(work)}`;
-    const lane = this.lanes.get(key, () => new BatchLane(batchWork, work, this.queue));
     if (!this.hold(work.name, arming)) return null;
-    return new ArmedWork(id, work, when, origin, this.queue, (item) => this.lanes.get(key, () => lane).add(item), data);
+    const number = entryOf(this.batchWorks, batchWork, () => this.batchWorks.size);
+    const add = (item: ArmedWork): void => {
+      const key = `${number} ${BatchLane.makeKey(work)}`;
+      this.lanes.get(key, () => new BatchLane(batchWork, work, this.queue)).add(item);
+    };
+    return new ArmedWork(id, work, when, origin, this.queue, add, data);
   }
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
@@ -120,12 +117,11 @@ export class DeferEngine {
   }
 
   async rejected({ offset = 0, limit = 100 }: Partial<DeadLetterPage> = {}): Promise<RejectedWork[]> {
-    const page = { offset, limit };
-    return this.durable?.hasDisk ? await this.durable.rejected(page) : this.rejects.list(page);
+    return (await this.durable?.dead.list({ offset, limit })) ?? [];
   }
 
   async resend(ids?: readonly string[]): Promise<number> {
-    return ((await this.durable?.resend(ids)) ?? 0) + this.rejects.resend(ids);
+    return (await this.durable?.resend(ids)) ?? 0;
   }
 
   stats(): DeferStats {
@@ -138,7 +134,7 @@ export class DeferEngine {
 
   /**
    * Waits for handlers that outlive their clients, and finishes or hands over what was accepted, within the deadline; then
-   * closes everything and says by name what was cut off. Work that arrives meanwhile is still taken.
+   * closes everything and reports by name what was cut off. Work that arrives meanwhile is still taken.
    */
   async drain(deadlineMs: number): Promise<void> {
     const startedMs = performance.now();
@@ -171,7 +167,7 @@ export class DeferEngine {
 
   private sayCut(what: string, names: readonly string[], advice: string): void {
     if (names.length === 0) return;
-    const message = `${names.length} ${what}: ${listOf(names)}. Raise \`defer.drainTimeoutMs\`, or ${advice}.`;
+    const message = `${names.length} ${what}: ${countNames(names)}. Raise \`defer.drainTimeoutMs\`, or ${advice}.`;
     this.shared.report(what, message);
   }
 
@@ -209,7 +205,7 @@ export class DeferEngine {
   private hold(name: string, { origin, sequence }: Arming): boolean {
     const { capacity } = this;
     if (capacity.takeFor(name, () => this.dropOldest() || sequence.dropArmed(capacity))) return true;
-    this.counters.drop(null, unstarted(name, namesOf(origin), false), capacity.whyFull);
+    this.counters.drop(null, unstarted(name, nameOrigin(origin), false), capacity.whyFull);
     return false;
   }
 
@@ -220,7 +216,7 @@ export class DeferEngine {
   }
 }
 
-function listOf(names: readonly string[]): string {
+function countNames(names: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count})`)).join(', ');

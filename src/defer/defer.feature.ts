@@ -1,4 +1,3 @@
-import type { Type } from '@nestjs/common';
 import { RejectedList, type Rejected } from '../ports/rejected.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
@@ -9,27 +8,24 @@ import {
   type FeatureBoot,
   type FeatureDefinition,
 } from '../request/feature.js';
-import type { ControllerMethod } from '../request/handlers.js';
 import type { RequestState } from '../request/request-state.js';
 import { DeferEngine } from './defer-engine.js';
-import type { DeclaredWork } from './decorator/declaration.js';
 import { declarationsOn, refuseStrayWork } from './decorator/defer-work.decorator.js';
 import { deferOption, type ResolvedDeferOptions } from './defer.options.js';
-import { Deferrer, noStore, off, runningDeferrers } from './deferrer.js';
+import { Deferrer, offError, runningDeferrers } from './deferrer.js';
 import { DurableWorker } from './durable/durable-worker.js';
-import { HandlerWorks, type PlannedWork } from './decorator/handler-works.js';
+import { HandlerWorks } from './decorator/handler-works.js';
 import { WorkProviders } from './decorator/work-providers.js';
 
-/** Dead letters for the page, which looks every few seconds. */
+/** Dead letters for the page. */
 const NEWEST = 30;
 
-/** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
+/** Deferred work, wired to one application's requests. Exists with the feature off as well, and refuses calls then. */
 export class DeferFeature implements Feature, RejectedList {
   readonly service: Deferrer;
   readonly engine: DeferEngine | null;
   readonly drainsEarly = true;
   private draining: Promise<void> | null = null;
-  private readonly queues = new Set<string>();
 
   constructor(
     options: ResolvedDeferOptions | null,
@@ -48,7 +44,7 @@ export class DeferFeature implements Feature, RejectedList {
     runningDeferrers.add(this.service);
     if (engine === null) {
       const decorated = handlers.find(({ method }) => declarationsOn(method).length > 0);
-      if (decorated !== undefined) throw off(`@DeferWork on ${decorated.handler.name}`);
+      if (decorated !== undefined) throw offError(`@DeferWork on ${decorated.handler.name}`);
       return;
     }
     requests.deferrer = this.service;
@@ -57,9 +53,15 @@ export class DeferFeature implements Feature, RejectedList {
     refuseStrayWork(modules);
     this.service.works = providers;
     providers.scan();
-    this.plan(handlers, engine, providers);
-    for (const queue of providers.queues) this.queues.add(queue);
-    await engine.durable?.start(new DurableWorker(providers, engine.counters, this.queues, say));
+    const works = (this.service.handlers = new HandlerWorks(engine, providers));
+    const queues = new Set(providers.queues);
+    for (const { method, controller, handler, sendsEvents } of handlers) {
+      for (const declaration of declarationsOn(method)) {
+        for (const { queue } of declaration.works) if (queue !== null) queues.add(queue);
+        works.plan(declaration, controller, handler.name, sendsEvents);
+      }
+    }
+    await engine.durable?.start(new DurableWorker(providers, engine.counters, queues, say));
   }
 
   ended(state: RequestState): void {
@@ -103,37 +105,6 @@ export class DeferFeature implements Feature, RejectedList {
     runningDeferrers.delete(this.service);
     await this.engine?.drain(Math.min(leftMs, this.engine.options.drainTimeoutMs));
   }
-
-  private plan(handlers: readonly ControllerMethod[], engine: DeferEngine, providers: WorkProviders): void {
-    const works = new HandlerWorks(engine, (state) => this.service.workOf(state));
-    this.service.plan = (declaration, controller, handler, streams) => {
-      const plan = (work: DeclaredWork): PlannedWork =>
-        planOne(work, controller as Type, handler, providers, engine.durable !== null);
-      const planned = declaration.works.map(plan);
-      return (state, proceed) => works.run(planned, streams, state, proceed);
-    };
-    for (const { method, controller, handler, sendsEvents } of handlers) {
-      for (const declaration of declarationsOn(method)) {
-        for (const { queue } of declaration.works) if (queue !== null) this.queues.add(queue);
-        this.service.planOf(declaration, controller, handler.name, sendsEvents);
-      }
-    }
-  }
-}
-
-function planOne(
-  work: DeclaredWork,
-  controller: Type,
-  handler: string,
-  providers: WorkProviders,
-  hasStore: boolean,
-): PlannedWork {
-  if ('run' in work) return { ...work, name: work.name ?? (work.run.name || handler) };
-  const { type, durable } = work;
-  if (durable && !hasStore) throw noStore(`"${handler}" defers to ${type.name} with \`durable: true\``);
-  const provided = providers.provide(type, controller, handler, durable);
-  const name = work.name ?? provided.durableName ?? type.name;
-  return { ...work, ...provided, name, place: `${name} of "${handler}"` };
 }
 
 export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {

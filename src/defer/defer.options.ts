@@ -30,7 +30,7 @@ export interface DeferOptions {
    */
   drainTimeoutMs?: number;
   /**
-   * Micro-batches of `addJob` and durable work: sent when `maxJobs` are held or the first has waited `maxWaitMs`.
+   * Micro-batches of `addJob` and durable work: sent when there are `maxJobs` or the first has waited `maxWaitMs`.
    * @default { maxJobs: 100, maxWaitMs: 5 }
    */
   batch?: { maxJobs?: number; maxWaitMs?: number };

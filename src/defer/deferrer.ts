@@ -5,10 +5,10 @@ import { PerfError } from '../core/perf.error.js';
 import { currentRequest, requestContext, type RequestState } from '../request/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
 import type { RequestTracker } from '../request/tracker.js';
-import type { Declaration } from './decorator/declaration.js';
+import type { Declaration } from './decorator/defer-work.decorator.js';
+import type { HandlerWorks } from './decorator/handler-works.js';
 import { mergeWorkOptions } from './decorator/durable-work.decorator.js';
-import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
-import type { ClassWork } from './arming.js';
+import { isClass, noStoreError, type AnyWork, type ClassWork, type WorkProviders } from './decorator/work-providers.js';
 import type { DeferEngine } from './defer-engine.js';
 import type {
   DeferInfo,
@@ -19,11 +19,9 @@ import type {
   EnqueueOptions,
   JobQueue,
 } from './deferred-work.js';
-import type { RejectedWork } from './outbox/rejects.js';
-import type { Armed } from './armed.js';
-import { holdEnd } from './hold-end.js';
-import { RequestWork } from './request-work.js';
-import { TaskSequence } from './tasks/task.js';
+import type { RejectedWork } from './spill/dead-letters.js';
+import { holdEnd, RequestWork } from './request-work.js';
+import { TaskSequence, type Armed } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 import { isThenable } from '../core/thenable.js';
 
@@ -33,7 +31,7 @@ type GivenFor<T> = [T][T extends unknown ? 0 : never];
 /** Deferrers of the applications that run in this process: `defer()` outside a request has no application. */
 export const runningDeferrers = new Set<Deferrer>();
 
-export const off = (what: string): PerfError =>
+export const offError = (what: string): PerfError =>
   new PerfError(
     'PERF_ERR_OFF',
     `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot(), and \`defer\` from the environment variable NESTJS_PERF_OFF.`,
@@ -43,19 +41,9 @@ const NOBODY_RUNS =
   '`defer()` needs an application that imports PerfModule and has booted, and none runs in this process. ' +
   'Call it within a request, or between the end of the boot and `app.close()`.';
 
-export const noStore = (what: string): PerfError =>
-  new PerfError(
-    'PERF_ERR_STORE',
-    `${what}, but \`defer.store\` is not set. Pass \`defer: { store: bullmqStore({ connection }) }\` from 'nestjs-perf/bullmq'.`,
-  );
-
 const ENQUEUE = 'deferrer.enqueue()';
 
 const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', message);
-
-/** Runs one call of a decorated handler, and arms its works. */
-export type RunHandler = (state: RequestState, proceed: () => unknown) => unknown;
-type Plan = (declaration: Declaration, controller: unknown, handler: string, streams: boolean) => RunHandler;
 
 /** Defers work until the response of the current request has ended. With `defer: false` every method throws `PERF_ERR_OFF`. */
 export class Deferrer {
@@ -64,11 +52,9 @@ export class Deferrer {
   /** @internal */
   booted = false;
   /** Null with the feature off. @internal */
-  plan: Plan | null = null;
+  handlers: HandlerWorks | null = null;
   /** By the method that is called, and by class: what calls without options share. */
   private readonly planned = new Map<string, Map<Type<AnyWork>, ClassWork>>();
-  /** By declaration, then by controller class. */
-  private readonly plans = new Map<Declaration, Map<unknown, RunHandler>>();
 
   /** @internal */
   constructor(
@@ -99,7 +85,7 @@ export class Deferrer {
         '`deferrer.defer()` cannot make a function durable: a worker finds work by its class. Pass a class, and its data.',
       );
     }
-    const { origin, arming, requestWork } = this.callerOf(read.when);
+    const { origin, arming, requestWork } = this.findCaller(read.when);
     const name = read.name ?? (work.name || (origin?.route?.handler?.name ?? 'deferred task'));
     this.place(
       engine.armTask({ ...read, name }, ({ info }) => work(info), arming),
@@ -109,16 +95,16 @@ export class Deferrer {
 
   private deferClass(engine: DeferEngine, type: Type<AnyWork>, data: unknown, options?: EnqueueOptions): void {
     const work = this.classWork(engine, type, options, 'deferrer.defer()');
-    const { origin, arming, requestWork } = this.callerOf(null);
+    const { origin, arming, requestWork } = this.findCaller(null);
     const instance = work.durable ? null : work.provide(origin?.frameworkRequest);
-    // Whether it can be made is said when it runs.
+    // A failure to make it is reported when it runs.
     if (isThenable(instance)) instance.catch(() => {});
     this.place(engine.armClass(work, instance!, data, arming), requestWork);
   }
 
-  private callerOf(when: DeferWhen | null) {
+  private findCaller(when: DeferWhen | null) {
     const origin = currentRequest(this.requests);
-    const requestWork = origin === null ? null : this.workOf(origin);
+    const requestWork = origin === null ? null : this.getRequestWork(origin);
     const arming = { when, origin, sequence: requestWork ?? new TaskSequence() };
     return { origin, requestWork, arming };
   }
@@ -126,7 +112,7 @@ export class Deferrer {
   /**
    * Durable work, now, from any code: services, consumers, cron. Resolves once it is on disk (`spillPath`) or in the store.
    * @throws PERF_ERR_OFF, PERF_ERR_STORE, PERF_ERR_DEFER_WORK, PERF_ERR_OPTION, PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL,
-   * and what the store says when it refuses the work for good: within a minute, where nothing else gets through
+   * and the store's error when it refuses the work for good: within a minute, where nothing else gets through
    */
   async enqueue<T>(
     work: Type<DeferredWork<T> | DeferredBatchWork<T>>,
@@ -151,12 +137,8 @@ export class Deferrer {
     options: EnqueueOptions | undefined,
     what: string,
   ): ClassWork {
-    if (options !== undefined) return this.planClassWork(engine, type, options, what);
-    const works = entryOf(this.planned, what, () => new Map<Type<AnyWork>, ClassWork>());
-    return entryOf(works, type, () => this.planClassWork(engine, type, options, what));
-  }
-
-  private planClassWork(engine: DeferEngine, type: Type<AnyWork>, options: EnqueueOptions | undefined, what: string) {
+    const known = options === undefined ? this.planned.get(what)?.get(type) : undefined;
+    if (known !== undefined) return known;
     const given = what === ENQUEUE ? { ...options, durable: true } : options;
     const { when: _, ...own } = mergeWorkOptions(type, given) ?? {};
     const read = readEnqueueOptions(own, what);
@@ -166,10 +148,12 @@ export class Deferrer {
         `\`${what}\` with a class works once the application has booted. Call it in \`onApplicationBootstrap\` or later.`,
       );
     }
-    if (read.durable && engine.durable === null) throw noStore(`${what} of ${type.name} is durable`);
+    if (read.durable && engine.durable === null) throw noStoreError(`${what} of ${type.name} is durable`);
     const provided = this.works.provide(type, null, what, read.durable);
     const name = read.name ?? provided.durableName ?? type.name;
-    return { ...read, ...provided, type, name, place: name };
+    const work = { ...read, ...provided, type, name, place: name };
+    if (options === undefined) entryOf(this.planned, what, () => new Map()).set(type, work);
+    return work;
   }
 
   /**
@@ -182,7 +166,7 @@ export class Deferrer {
     if (typeof queue?.addBulk !== 'function') {
       throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
-    const { requestWork, arming } = this.callerOf(null);
+    const { requestWork, arming } = this.findCaller(null);
     this.place(engine.armJob(queue, name, data, options, arming), requestWork);
   }
 
@@ -198,10 +182,10 @@ export class Deferrer {
   }
 
   /**
-   * Dead letters: what the store has refused for good, oldest first, 100 from `offset` on; `{ offset: -10 }` are the newest 10. With `spillPath` those on its disk, else
-   * the newest 1,000 of this process.
+   * Dead letters: what the store has refused for good, oldest first, 100 from `offset` on; `{ offset: -10 }` are the newest 10. The newest 1,000
+   * are kept, up to 16 MiB of their data, with `spillPath` also over a restart.
    * @param page `{ offset: 0, limit: 100 }`
-   * @throws PERF_ERR_OFF, PERF_ERR_STORE when the disk does not answer within 5 s
+   * @throws PERF_ERR_OFF
    */
   rejected(page?: { offset?: number; limit?: number }): Promise<RejectedWork[]> {
     return this.enabled('deferrer.rejected()').rejected(page);
@@ -209,7 +193,7 @@ export class Deferrer {
 
   /**
    * Sends dead letters again under their ids: those with these ids, or all. Resolves with how many there was room for.
-   * @throws PERF_ERR_OFF, PERF_ERR_STORE when the disk does not answer within 5 s
+   * @throws PERF_ERR_OFF
    */
   resend(ids?: readonly string[]): Promise<number> {
     return this.enabled('deferrer.resend()').resend(ids);
@@ -221,7 +205,7 @@ export class Deferrer {
   }
 
   /** Work that a request has armed. @internal */
-  workOf(state: RequestState): RequestWork {
+  getRequestWork(state: RequestState): RequestWork {
     if (state.work !== null) return state.work as RequestWork;
     const work = new RequestWork(this.enabled('deferrer').undecided);
     state.work = work;
@@ -232,36 +216,20 @@ export class Deferrer {
 
   /** Runs a handler that a `@DeferWork` has wrapped. @internal */
   runHandler(declaration: Declaration, controller: unknown, state: RequestState, proceed: () => unknown): unknown {
-    const type = (controller as object | null | undefined)?.constructor;
-    const planned = this.plans.get(declaration)?.get(type);
-    return (planned ?? this.planOf(declaration, type, `${type?.name}.${declaration.method.name}`))(state, proceed);
-  }
-
-  /**
-   * How a decorated method of a controller runs. Planned when the application boots; at its first call where another decorator hides
-   * it, or an overriding method calls that of its base. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE, PERF_ERR_OFF @internal
-   */
-  planOf(declaration: Declaration, controller: unknown, handler: string, streams = false): RunHandler {
-    const plans = entryOf(this.plans, declaration, () => new Map<unknown, RunHandler>());
-    return entryOf(plans, controller, () => {
-      if (this.plan === null) throw off(`@DeferWork on ${handler}`);
-      return this.plan(declaration, controller, handler, streams);
-    });
+    if (this.handlers === null) throw offError(`@DeferWork on ${declaration.method.name}`);
+    return this.handlers.run(declaration, controller, state, this.getRequestWork(state), proceed);
   }
 
   /**
    * The deferrer of the current request's application; outside a request that of the application that booted first.
-   * One whose boot has failed never starts, and nobody closes it. @throws PERF_ERR_OFF @internal
+   * One whose boot has failed never starts, and is never closed. @throws PERF_ERR_OFF @internal
    */
-  static ofCaller(): Deferrer {
+  static findForCaller(): Deferrer {
     const owner = requestContext.getStore()?.owner;
-    const running = [...runningDeferrers].toSorted((a, b) => Number(b.booted) - Number(a.booted));
-    const found =
-      owner === undefined
-        ? (running.find(({ engine }) => engine !== null) ?? running[0])
-        : running.find(({ requests }) => requests === owner);
+    const all = [...runningDeferrers].filter(({ requests }) => owner === undefined || requests === owner);
+    const found = all.find(({ engine, booted }) => engine !== null && booted) ?? all[0];
     if (found === undefined) throw new PerfError('PERF_ERR_OFF', NOBODY_RUNS);
-    if (found.engine === null) throw off('defer()');
+    if (found.engine === null) throw offError('defer()');
     return found;
   }
 
@@ -279,7 +247,7 @@ export class Deferrer {
   }
 
   private enabled(what: string): DeferEngine {
-    if (this.engine === null) throw off(what);
+    if (this.engine === null) throw offError(what);
     return this.engine;
   }
 }
@@ -289,5 +257,5 @@ export class Deferrer {
  * @throws PERF_ERR_OFF where no application runs, and what `deferrer.defer()` throws
  */
 export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
-  Deferrer.ofCaller().defer(task, options);
+  Deferrer.findForCaller().defer(task, options);
 }

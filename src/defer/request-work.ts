@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { PerfError } from '../core/perf.error.js';
 import type { RequestState } from '../request/request-state.js';
-import type { Armed } from './armed.js';
 import { NEWER, type Capacity } from './capacity.js';
 import type { DeferWhen } from './deferred-work.js';
-import { TaskSequence } from './tasks/task.js';
+import { TaskSequence, type Armed } from './tasks/task.js';
 
+const HELD: unique symbol = Symbol('perf:end-held');
 /** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
 
@@ -33,7 +33,7 @@ export class RequestWork extends TaskSequence {
   /** With the first refusal of what has not been answered yet. */
   written: Promise<PerfError | null> | null = null;
 
-  /** @param undecided where requests stand whose client has left and whose handler is still busy */
+  /** @param undecided requests whose client has left and whose handler is still busy */
   constructor(private readonly undecided: Set<RequestWork>) {
     super();
   }
@@ -42,7 +42,7 @@ export class RequestWork extends TaskSequence {
     return this.armed.length;
   }
 
-  /** Work of a decorated handler stands before that of the decorated methods which it has called. */
+  /** Work of a decorated handler runs before that of the decorated methods which it has called. */
   arm(entry: Armed, call: HandlerCall | null = null): void {
     if (entry.written !== undefined && this.decision === null) this.waitFor(entry.written);
     if (this.decision !== null) return this.settle(entry, entry.when ?? 'always');
@@ -86,13 +86,13 @@ export class RequestWork extends TaskSequence {
     if (this.armed.length > 0) this.watch(response);
   }
 
-  /** The handler has ended. Tells only what no status has told before. */
+  /** The handler has ended, which decides where no status has. */
   handlerEnded(success: boolean): void {
     if (this.abandoned !== null) this.decide(499, success);
   }
 
   /**
-   * The handler may still fail after its client has left: its answer, which nobody will read, tells. Only requests that
+   * The handler may still fail after its client has left: its unread answer decides. Only requests that
    * were abandoned with work armed pay for this.
    */
   private watch(response: ServerResponse): void {
@@ -105,7 +105,7 @@ export class RequestWork extends TaskSequence {
       answered();
       return end(...parameters);
     };
-    // A stream never ends a response that is gone: `unpipe` tells that it was at it, `pipe` that it comes too late.
+    // A stream never ends a response that is gone: it emits `unpipe` where it was at it, `pipe` where it comes too late.
     response.once('unpipe', answered).once('pipe', answered);
   }
 
@@ -130,3 +130,16 @@ export class RequestWork extends TaskSequence {
 /** Whether a response or handler with this end is one that work waits for. */
 export const runsAfter = (when: DeferWhen | null, success: boolean): boolean =>
   when === 'always' || (when === 'success') === success;
+
+/** Holds the last byte of a response until its durable work is on disk. */
+export function holdEnd(response: ServerResponse & { [HELD]?: true }, work: RequestWork): void {
+  if (response[HELD] === true || response.writableEnded) return;
+  response[HELD] = true;
+  const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
+  response.end = (...parameters: unknown[]) => {
+    const { written } = work;
+    if (written === null) return end(...parameters);
+    void written.then(() => end(...parameters));
+    return response;
+  };
+}

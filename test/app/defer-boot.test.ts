@@ -117,13 +117,11 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
     expect(await bootError({ controllers: [AuditedController], providers: [SendReceipt] })).toContain(
       '@DeferWork decorates "AuditInterceptor.intercept", which serves no HTTP route.',
     );
-    @DeferWork(SendReceipt)
-    @Injectable()
     class Nightly {
       run(): void {}
     }
-    expect(await bootError({ providers: [Nightly, SendReceipt] })).toContain(
-      '@DeferWork decorates "Nightly", which serves no HTTP route.',
+    expect(() => DeferWork(SendReceipt)(Nightly)).toThrow(
+      'PERF_ERR_DECORATOR: @DeferWork on "Nightly" finds no route methods. Put it on a controller with routes, or on a handler.',
     );
     @Injectable()
     class Cron {

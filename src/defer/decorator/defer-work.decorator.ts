@@ -10,18 +10,28 @@ import {
   type Method,
 } from '../../request/decorated-method.js';
 import { storedRequest } from '../../request/request-state.js';
-import { routeMethodNames } from '../../request/handlers.js';
+import { requireRoutes } from '../../request/handlers.js';
 import { listMethods, listWrappers } from '../../request/prototypes.js';
 import { servesRoute } from '../../request/route-handler.js';
 import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
-import { readWorkOptions } from '../work-options.js';
-import type { Declaration, DeclaredWork } from './declaration.js';
+import { readWorkOptions, type WorkOptions } from '../work-options.js';
 import { mergeWorkOptions } from './durable-work.decorator.js';
-import { isClass } from './work-providers.js';
+import { isClass, type AnyWork } from './work-providers.js';
+
+/** The work that a decorator names: a class that injection resolves, or a function. */
+export type DeclaredWork = WorkOptions & ({ readonly type: Type<AnyWork> } | { readonly run: DeferFunction });
+
+/** The works of one wrapper of a method. */
+export interface Declaration {
+  /** In the order in which they run. */
+  readonly works: DeclaredWork[];
+  readonly method: Method;
+  wrapper: object | null;
+  /** Another decorator of this library's has wrapped the same method before, with a foreign wrapper between. */
+  readonly inner: Declaration | null;
+}
 
 const DEFER_WORK_METADATA = 'perf:defer-work';
-/** A class whose `@DeferWork` has found no route method. */
-const STRAY_METADATA = 'perf:defer-work-stray';
 
 /**
  * Runs work after the response of the decorated handler, or of every handler of the decorated controller: a class that
@@ -37,8 +47,7 @@ export function DeferWork(work: DeferTarget, options?: DeferWorkOptions): Method
     const where = decoratedPlace(target, propertyKey);
     const declared = declare(work, options, where);
     if (propertyKey === undefined) {
-      const names = routeMethodNames(target as Type);
-      if (names.length === 0) Reflect.defineMetadata(STRAY_METADATA, true, target);
+      const names = requireRoutes('@DeferWork', target as Type);
       decorateMethods(target as Type, names, (method, isInherited) => addWork(method, declared, isInherited));
       return;
     }
@@ -87,32 +96,12 @@ export function refuseStrayWork(modules: ModulesContainer): void {
     if (typeof metatype !== 'function') continue;
     const methods = listMethods((metatype.prototype ?? {}) as object);
     const stray = methods.find(([, method]) => declarationsOn(method).length > 0 && !servesRoute(method));
-    const owner = strayOwner(metatype);
-    if (owner !== null && owner !== metatype) {
-      throw new PerfError(
-        'PERF_ERR_DECORATOR',
-        `@DeferWork decorates "${owner.name}", which has no route method of its own. Put it on "${metatype.name}".`,
-      );
-    }
-    if (owner === null && stray === undefined) continue;
-    const place = owner?.name ?? `${metatype.name}.${stray![0]}`;
+    if (stray === undefined) continue;
     throw new PerfError(
       'PERF_ERR_DECORATOR',
-      `@DeferWork decorates "${place}", which serves no HTTP route. Inject \`Deferrer\` and call \`deferrer.defer()\` there.`,
+      `@DeferWork decorates "${metatype.name}.${stray[0]}", which serves no HTTP route. Inject \`Deferrer\` and call \`deferrer.defer()\` there.`,
     );
   }
-}
-
-/** The class that `@DeferWork` stands on without effect: this one, or one that it extends. */
-function strayOwner(metatype: object): { readonly name: string } | null {
-  for (
-    let one: object | null = metatype;
-    typeof one === 'function';
-    one = Object.getPrototypeOf(one) as object | null
-  ) {
-    if (Reflect.hasOwnMetadata(STRAY_METADATA, one)) return one;
-  }
-  return null;
 }
 
 function declare(work: unknown, options: DeferWorkOptions | undefined, where: string): DeclaredWork {

@@ -15,7 +15,7 @@ export interface DurableDeclaration {
 
 /**
  * Lets jobs run a class of deferred work: `durable: true` and `enqueue()` need it, and workers run no class without it.
- * @param name travels in the queue; keep it when you rename the class, or jobs that wait find nobody. @default the class's name
+ * @param name travels in the queue; keep it when you rename the class, or jobs that wait are for no class. @default the class's name
  * @param options of every use of the class; a use overrides them. @default those of {@link DeferWorkOptions}
  * @throws PERF_ERR_DECORATOR, PERF_ERR_OPTION where it is applied
  * @example

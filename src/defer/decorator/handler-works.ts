@@ -1,37 +1,32 @@
-import { ServiceUnavailableException } from '@nestjs/common';
-import {
-  catchError,
-  concat,
-  defer as onSubscription,
-  finalize,
-  ignoreElements,
-  isObservable,
-  tap,
-  throwError,
-  type Observable,
-} from 'rxjs';
+import { ServiceUnavailableException, type Type } from '@nestjs/common';
+import { isObservable, Observable } from 'rxjs';
+import { entryOf } from '../../core/entry-of.js';
 import type { PerfRequest } from '../../core/perf-request.js';
-import type { RequestState } from '../../request/request-state.js';
-import { isThenable } from '../../core/thenable.js';
 import { PerfError } from '../../core/perf.error.js';
-import { namesOf, unstarted } from '../counters.js';
-import type { Arming, ClassWork } from '../arming.js';
+import { isThenable } from '../../core/thenable.js';
+import type { RequestState } from '../../request/request-state.js';
+import { nameOrigin, unstarted } from '../counters.js';
 import type { DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
-import type { Armed } from '../armed.js';
 import { type RequestWork, runsAfter } from '../request-work.js';
+import type { Armed } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
-import type { AnyWork } from './work-providers.js';
+import type { Declaration, DeclaredWork } from './defer-work.decorator.js';
+import { noStoreError, type AnyWork, type ClassWork, type WorkProviders } from './work-providers.js';
 
-export type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; readonly run: DeferFunction });
+type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; readonly run: DeferFunction });
 
-/** A promise for request-scoped work, which must be made first. */
-type MaybeArmed = Armed | null | Promise<Armed | null>;
+/** The works of a decorated method as a controller runs it. */
+interface Plan {
+  readonly works: readonly PlannedWork[];
+  /** The method returns server-sent events, which have no result. */
+  readonly streams: boolean;
+}
+
 /** An error: there is no room for it, and the route answers 503. */
 type Ready = Armed | PerfError | null;
 
-interface HandlerEnd {
-  readonly works: readonly PlannedWork[];
+interface HandlerEnd extends Plan {
   readonly origin: RequestState;
   /** Work that its request has armed. */
   readonly requestWork: RequestWork;
@@ -42,49 +37,68 @@ interface HandlerEnd {
   success: boolean;
 }
 
-const GIVEN_UP = 'its observable was given up';
-
+/** Runs decorated handlers, and arms their works at their end. */
 export class HandlerWorks {
+  /** By declaration, then by controller class. */
+  private readonly plans = new Map<Declaration, Map<unknown, Plan>>();
+
   constructor(
     private readonly engine: DeferEngine,
-    private readonly workOf: (state: RequestState) => RequestWork,
+    private readonly providers: WorkProviders,
   ) {}
 
   /**
-   * Runs a handler, and arms its works at its end. `streams`: it returns server-sent events, which have no result. What returns no
-   * promise still returns none, for a handler that another one calls; except where its works must be made or be on disk first.
+   * Plans a decorated method of a controller when the application boots; at its first call where another decorator hides it, or an
+   * overriding method calls that of its base. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE
    */
-  run(works: readonly PlannedWork[], streams: boolean, origin: RequestState, proceed: () => unknown): unknown {
-    const requestWork = this.workOf(origin);
+  plan(declaration: Declaration, controller: unknown, handler: string, streams = false): Plan {
+    const plans = entryOf(this.plans, declaration, () => new Map<unknown, Plan>());
+    const planOne = (work: DeclaredWork): PlannedWork => this.planOne(work, controller as Type, handler);
+    return entryOf(plans, controller, () => ({ works: declaration.works.map(planOne), streams }));
+  }
+
+  private planOne(work: DeclaredWork, controller: Type, handler: string): PlannedWork {
+    if ('run' in work) return { ...work, name: work.name ?? (work.run.name || handler) };
+    const { type, durable } = work;
+    if (durable && this.engine.durable === null) {
+      throw noStoreError(`"${handler}" defers to ${type.name} with \`durable: true\``);
+    }
+    const provided = this.providers.provide(type, controller, handler, durable);
+    const name = work.name ?? provided.durableName ?? type.name;
+    return { ...work, ...provided, name, place: `${name} of "${handler}"` };
+  }
+
+  /**
+   * Runs a decorated method of `controller`. A method that returns no promise still returns none, for a handler that another one calls;
+   * except where its works must be made or be on disk first.
+   */
+  run(
+    declaration: Declaration,
+    controller: unknown,
+    origin: RequestState,
+    requestWork: RequestWork,
+    proceed: () => unknown,
+  ): unknown {
+    const type = (controller as object | null | undefined)?.constructor;
+    const known = this.plans.get(declaration)?.get(type);
+    const { works, streams } = known ?? this.plan(declaration, type, `${type?.name}.${declaration.method.name}`);
     // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
     requestWork.retract(works);
     const place = requestWork.size;
-    const end = { works, origin, requestWork, place, result: undefined, error: null, success: false };
+    const end = { works, streams, origin, requestWork, place, result: undefined, error: null, success: false };
     const ended = this.engine.handlerStarted();
     try {
-      const value = this.runHandler(end, streams, proceed);
-      if (!isThenable(value)) {
-        ended();
-        return value;
-      }
-      // `instanceof` fails here: where the global Promise is zone.js's, an async function returns another one.
-      return value.then(
-        (result) => {
-          ended();
-          return result;
-        },
-        (error: unknown) => {
-          ended();
-          throw error;
-        },
-      );
+      const value = this.runHandler(end, proceed);
+      if (isThenable(value)) return settle(value, ended);
+      ended();
+      return value;
     } catch (error) {
       ended();
       throw error;
     }
   }
 
-  private runHandler(end: HandlerEnd, streams: boolean, proceed: () => unknown): unknown {
+  private runHandler(end: HandlerEnd, proceed: () => unknown): unknown {
     let value: unknown;
     try {
       value = proceed();
@@ -93,10 +107,10 @@ export class HandlerWorks {
         throw error;
       });
     }
-    return isThenable(value) ? this.afterPromise(end, streams, value) : this.afterValue(end, streams, value);
+    return isThenable(value) ? this.afterPromise(end, value) : this.afterValue(end, value);
   }
 
-  private async afterPromise(end: HandlerEnd, streams: boolean, pending: unknown): Promise<unknown> {
+  private async afterPromise(end: HandlerEnd, pending: unknown): Promise<unknown> {
     let value: unknown;
     try {
       // A lazy query runs when it is awaited: once, here.
@@ -105,38 +119,42 @@ export class HandlerWorks {
       await this.failed(end, error);
       throw error;
     }
-    return this.afterValue(end, streams, value);
+    return this.afterValue(end, value);
   }
 
-  private afterValue(end: HandlerEnd, streams: boolean, value: unknown): unknown {
-    if (isObservable(value) && !streams) return this.afterStream(end, value);
-    return after(this.succeeded(end, streams ? undefined : value), () => value);
+  private afterValue(end: HandlerEnd, value: unknown): unknown {
+    if (isObservable(value) && !end.streams) return this.afterStream(end, value);
+    return after(this.succeeded(end, end.streams ? undefined : value), () => value);
   }
 
   /** An observable is one value: its last, once it has completed, as it is for Nest. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
-    return onSubscription(() => {
+    return new Observable((subscriber) => {
       const handled = this.engine.handlerStarted();
-      let [last, hasValue, hasEnded] = [undefined as unknown, false, false];
-      const arm = (done: () => Promise<void> | undefined): Observable<never> => {
-        hasEnded = true;
-        return onSubscription(async () => done()).pipe(ignoreElements());
-      };
-      const seen = values.pipe(
-        tap((value) => ([last, hasValue] = [value, true])),
-        catchError((error: unknown) =>
-          concat(
-            arm(() => this.failed(end, error)),
-            throwError(() => error),
-          ),
-        ),
+      const last: unknown[] = [];
+      const over = new Promise<void>((resolve, reject) => {
+        const subscription = values.subscribe({ next: (value) => (last[0] = value), error: reject, complete: resolve });
+        subscriber.add(() => {
+          subscription.unsubscribe();
+          // By `timeout()` for example. Once it is over, this changes nothing.
+          reject(new Error('its observable was given up'));
+        });
+      });
+      const armed = over.then(
+        () => this.succeeded(end, last[0]),
+        async (error: unknown) => {
+          await this.failed(end, error);
+          throw error;
+        },
       );
-      const completed = onSubscription(() => arm(() => this.succeeded(end, last)));
-      // `first()` has what it wants; `timeout()` has given up.
-      const endEarly = async (): Promise<void> => {
-        if (!hasEnded) await (hasValue ? this.succeeded(end, last) : this.failed(end, new Error(GIVEN_UP)));
-      };
-      return concat(seen, completed).pipe(finalize(() => void endEarly().then(handled, handled)));
+      const delivered = armed.then(
+        () => {
+          if (last.length > 0) subscriber.next(last[0]);
+          subscriber.complete();
+        },
+        (error: unknown) => subscriber.error(error),
+      );
+      void delivered.then(handled, handled);
     });
   }
 
@@ -152,15 +170,9 @@ export class HandlerWorks {
   /** Resolves when all of it is armed: what must be on disk is. Undefined: it is already. */
   private armAll(end: HandlerEnd): Promise<void> | undefined {
     const armings = end.works.map((work) => this.armFor(work, end));
-    if (armings.some(isThenable)) return this.armInTurn(end, armings);
-    return this.place(end, armings as Ready[]);
-  }
-
-  /** One after the other, so that their order stays. */
-  private async armInTurn(end: HandlerEnd, armings: readonly (Ready | Promise<Ready>)[]): Promise<void> {
-    const ready: Ready[] = [];
-    for (const armed of armings) ready.push(await armed);
-    await this.place(end, ready);
+    if (!armings.some(isThenable)) return this.place(end, armings as Ready[]);
+    const ready = armings.map(async (armed) => await armed);
+    return Promise.all(ready).then((all) => this.place(end, all));
   }
 
   private place(end: HandlerEnd, armings: readonly Ready[]): Promise<void> | undefined {
@@ -177,38 +189,30 @@ export class HandlerWorks {
   }
 
   /**
-   * Work that the handler's end speaks for is prepared now. The rest waits for the final status, which exception filters
-   * and interceptors may still turn, and is prepared only should it come to that.
+   * Prepares work that the handler's end speaks for. The rest waits for the final status, which exception filters and interceptors
+   * may still turn, and is prepared only should it come to that.
    */
   private armFor(work: PlannedWork, end: HandlerEnd): Ready | Promise<Ready> {
     const when = work.when ?? 'success';
     if (runsAfter(when, end.success)) return this.armNow(work, when, end, canAnswer(end));
-    return {
-      name: work.name,
-      when,
-      commit: (status) => {
-        const armed = this.armNow(work, when, end, false);
-        const commit = (late: Ready): void => (isRefusal(late) ? undefined : late?.commit(status));
-        if (!isThenable(armed)) return commit(armed);
-        const { counters } = this.engine;
-        counters.expect(1);
-        void armed.then((late) => {
-          commit(late);
-          counters.expect(-1);
-        });
-      },
-      discard: () => {},
+    const commit = (status: number | null): void => {
+      const commitOne = (armed: Ready): void => (isRefusal(armed) ? undefined : armed?.commit(status));
+      const armed = this.armNow(work, when, end, false);
+      if (!isThenable(armed)) return commitOne(armed);
+      const { counters } = this.engine;
+      counters.expect(1);
+      void armed.then(commitOne).then(() => counters.expect(-1));
     };
+    return { name: work.name, when, commit, discard: () => {} };
   }
 
   /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on; unless it `mayRefuse`. */
   private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd, mayRefuse: boolean): Ready | Promise<Ready> {
-    const { counters } = this.engine;
     const failed = (error: unknown): PerfError | null => {
-      const item = unstarted(work.name, namesOf(end.origin), work.durable);
-      if (!isRefusal(error)) counters.fail(null, item, error);
+      const item = unstarted(work.name, nameOrigin(end.origin), work.durable);
+      if (!isRefusal(error)) this.engine.counters.fail(null, item, error);
       else if (mayRefuse) return error;
-      else counters.drop(null, item, 'there is no room for it (defer.maxPending)');
+      else this.engine.counters.drop(null, item, 'there is no room for it (defer.maxPending)');
       return null;
     };
     try {
@@ -219,14 +223,15 @@ export class HandlerWorks {
     }
   }
 
-  private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+  /** A promise for request-scoped work, which must be made first. */
+  private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): Armed | null | Promise<Armed | null> {
     const { origin, requestWork } = end;
-    const arming: Arming = { when, origin, sequence: requestWork };
+    const arming = { when, origin, sequence: requestWork };
     if ('run' in work) {
-      return this.engine.armTask(work, ({ told }) => work.run(contextOf(end, told.status)), arming);
+      return this.engine.armTask(work, ({ told }) => work.run(makeContext(end, told.status)), arming);
     }
     const armWith = (instance: AnyWork): Armed | null => {
-      const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));
+      const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(makeContext(end));
       if (isThenable(data)) {
         Promise.resolve(data).catch(() => {});
         throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
@@ -253,7 +258,16 @@ function after<T>(done: Promise<void> | undefined, proceed: () => T): T | Promis
   return done === undefined ? proceed() : done.then(proceed);
 }
 
+/** `finally()` of a promise that may be another one than the global: zone.js's, for example. */
+async function settle(pending: unknown, ended: () => void): Promise<unknown> {
+  try {
+    return await pending;
+  } finally {
+    ended();
+  }
+}
+
 /** The handler's end as work reads it: a plain object without getters, which applications spread and log. */
-function contextOf({ result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
+function makeContext({ result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
   return { request: origin.frameworkRequest as PerfRequest, result, error, status, requestId: origin.id };
 }

@@ -5,6 +5,7 @@ import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
 import type { WorkKind } from '../durable/durable-store.js';
+import type { WorkOptions } from '../work-options.js';
 import { readDurableWork } from './durable-work.decorator.js';
 
 type Module = ModulesContainer extends Map<string, infer M> ? M : never;
@@ -29,6 +30,20 @@ export interface ProvidedWork {
   readonly durableName: string | null;
 }
 
+/** A class of work and how it is to run. */
+export interface ClassWork extends WorkOptions, ProvidedWork {
+  readonly name: string;
+  readonly type: Type<AnyWork>;
+  /** For errors: where it was started. */
+  readonly place: string;
+}
+
+export const noStoreError = (what: string): PerfError =>
+  new PerfError(
+    'PERF_ERR_STORE',
+    `${what}, but \`defer.store\` is not set. Pass \`defer: { store: bullmqStore({ connection }) }\` from 'nestjs-perf/bullmq'.`,
+  );
+
 /** The classes of deferred work among the application's providers. */
 export class WorkProviders {
   /** Classes with `@DurableWork`, by the names that jobs carry. */
@@ -47,7 +62,7 @@ export class WorkProviders {
     const declared: typeof this.declared = new Map();
     for (const { providers } of this.modules.values()) {
       for (const [token, wrapper] of providers) {
-        const kind = typeof token === 'function' ? kindOf(wrapper) : null;
+        const kind = typeof token === 'function' ? findKind(wrapper) : null;
         const type = token as Type<AnyWork>;
         const durable = kind === null ? null : readDurableWork(type);
         if (durable === null) continue;
@@ -83,14 +98,14 @@ export class WorkProviders {
   }
 
   private findProvider(type: Type<AnyWork>, controller: Type | null, place: string): ProvidedWork {
-    const wrapper = this.wrapperOf(type, controller);
+    const wrapper = this.findWrapper(type, controller);
     const refused = (why: string): PerfError =>
       new PerfError('PERF_ERR_DEFER_WORK', `"${place}" defers to ${type.name}, ${why}`);
     if (wrapper === null) {
       const where = controller === null ? 'a module' : `the module that holds ${controller.name}`;
       throw refused(`but no module provides ${type.name}. Add it to the \`providers\` of ${where}.`);
     }
-    const kind = kindOf(wrapper);
+    const kind = findKind(wrapper);
     if (kind === null) throw refused('which has no method `run`. Implement `DeferredWork`.');
     if (kind === 'batch' && !isStatic(wrapper)) {
       throw refused(
@@ -106,21 +121,8 @@ export class WorkProviders {
     this.report(cause, `${cause}: ${danger}. Give it one that stays: \`@DurableWork('send-receipt')\`.`);
   }
 
-  /** The provider for a job, in a process that may have no controller at all. @throws PERF_ERR_DEFER_WORK */
-  find(name: string): AnyWork | Promise<AnyWork> {
-    return this.lookUp(name).provide(undefined);
-  }
-
-  /** How work runs, by the name that its jobs carry; or why it cannot here. */
-  kindOf(name: string): WorkKind | { readonly whyNot: string } {
-    try {
-      return this.lookUp(name).kind;
-    } catch (error) {
-      return { whyNot: (error as Error).message };
-    }
-  }
-
-  private lookUp(name: string): ProvidedWork {
+  /** The class of a job by its name, in a process that may have no controller at all. @throws PERF_ERR_DEFER_WORK */
+  lookUp(name: string): ProvidedWork {
     // A module may be loaded lazily, long after the boot.
     if (!this.declared.has(name) && this.scannedModules !== this.modules.size) this.scan();
     const known = this.declared.get(name);
@@ -131,7 +133,7 @@ export class WorkProviders {
     );
   }
 
-  private wrapperOf(type: Type<AnyWork>, controller: Type | null): Wrapper | null {
+  private findWrapper(type: Type<AnyWork>, controller: Type | null): Wrapper | null {
     const all = [...this.modules.values()];
     const home = controller === null ? [] : all.filter(({ controllers }) => controllers.has(controller));
     const imported = home.flatMap(({ imports }) => [...imports]).filter((module) => module.exports.has(type));
@@ -168,7 +170,7 @@ const isRequest = (request: unknown): request is object => typeof request === 'o
 
 const isStatic = (wrapper: Wrapper): boolean => wrapper.isDependencyTreeStatic() && !wrapper.isTransient;
 
-function kindOf({ metatype, instance }: Wrapper): WorkKind | null {
+function findKind({ metatype, instance }: Wrapper): WorkKind | null {
   const places = [instance, (metatype as Type | null)?.prototype] as (Partial<Record<string, unknown>> | undefined)[];
   const has = (method: string): boolean => places.some((at) => typeof at?.[method] === 'function');
   if (has('runBatch')) return 'batch';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { epochMsOf } from '../../core/clock.js';
-import { namesOf, type Origin } from '../counters.js';
-import type { ClassWork } from '../arming.js';
+import { nameOrigin, type Origin } from '../counters.js';
+import type { ClassWork } from '../decorator/work-providers.js';
 import { fromJson, toJson } from '../outbox/json.js';
 import type { NewDurableJob } from './durable-store.js';
 
@@ -26,13 +26,13 @@ export function durableEntry(work: ClassWork, data: unknown, origin: Origin | nu
     attempts,
     together: alone || work.kind === 'one' ? null : work.batch,
     options: { queue, backoffMs, maxBackoffMs, delayMs, priority },
-    ...namesOf(origin),
+    ...nameOrigin(origin),
     at: Math.round(epochMsOf(performance.now())),
     json: toJson(data, work.place),
   };
 }
 
-export function jobOf(entry: DurableEntry, status: number | null): NewDurableJob {
+export function makeDurableJob(entry: DurableEntry, status: number | null): NewDurableJob {
   const { json, together: _, ...job } = entry;
   return { ...job, status, data: fromJson(json) };
 }

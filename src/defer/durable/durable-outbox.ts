@@ -5,24 +5,20 @@ import { within } from '../../core/within.js';
 import type { Capacity } from '../capacity.js';
 import { unstarted } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
-import { bytesOf, fromJson } from '../outbox/json.js';
+import { countBytes } from '../outbox/json.js';
 import { Outbox, OutboxItem, type OutboxShared } from '../outbox/outbox.js';
-import type { DeadLetterPage, RejectedWork } from '../outbox/rejects.js';
-import type { Armed } from '../armed.js';
 import type { Place } from '../spill/segment.js';
-import type { DeadLetter } from '../spill/dead-letters.js';
+import { DeadLetters, type DeadLetter } from '../spill/dead-letters.js';
+import { ProcessFolder } from '../spill/process-folder.js';
 import { Spill } from '../spill/spill.js';
-import type { TaskSequence } from '../tasks/task.js';
-import { jobOf, type DurableEntry } from './durable-entry.js';
+import type { Armed, TaskSequence } from '../tasks/task.js';
+import { makeDurableJob, type DurableEntry } from './durable-entry.js';
 import type { DurableStore, DurableStoreHost } from './durable-store.js';
 
-/** Parked entries that are brought back at a time. */
 const TAKE_BACK = 500;
 /** For a last word with the store, which nothing depends on any more, milliseconds. */
 const CLOSE_MS = 1_000;
-/** A reader of dead letters right after the boot waits so long for those of earlier processes, milliseconds. */
-const ADOPT_MS = 5_000;
-/** When the disk could not be read, it is asked again so much later, milliseconds. */
+/** When the disk could not be read, it is read again so much later, milliseconds. */
 const READ_AGAIN_MS = 1_000;
 
 type Item = OutboxItem<DurableEntry>;
@@ -32,29 +28,30 @@ type Item = OutboxItem<DurableEntry>;
  * capacity for stays there until there is; so does what an earlier process has left.
  */
 export class DurableOutbox extends Outbox<DurableEntry> {
+  readonly target: DurableStore;
+  readonly dead: DeadLetters;
+  private readonly folder: ProcessFolder | null;
   private readonly spill: Spill | null;
   private takingBack = false;
-  /** Resolves when the entries that earlier processes have left are found. */
-  private adopted: Promise<void> = Promise.resolve();
 
-  /** A store holds nothing back while its server is away: what is not answered is lost. */
+  /** A store buffers nothing while its server is away: what is not answered is lost. */
   readonly resendsUnanswered = true;
-
-  readonly target: DurableStore;
 
   constructor(store: DurableStore, capacity: Capacity, shared: OutboxShared) {
     super('durable work', true, capacity, shared);
     const { counters, report } = shared;
     this.target = store.forApplication?.() ?? store;
-    const found = (entries: number): void => counters.move(null, 'buffered', entries);
-    const lost = (entries: number): void => counters.move('buffered', 'stored', entries);
-    this.spill = store.spill ? new Spill(store.spill, { report, found, lost }) : null;
+    const events = {
+      report,
+      found: (entries: number) => counters.move(null, 'buffered', entries),
+      damaged: (entries: number) => counters.move('buffered', 'dropped', entries),
+      lost: (entries: number) => counters.move('buffered', 'stored', entries),
+    };
+    const { spill } = store;
+    this.folder = spill ? new ProcessFolder(spill.path, report) : null;
+    this.spill = this.folder && new Spill(this.folder, 'work', spill!, events);
+    this.dead = new DeadLetters(this.folder, spill ?? {}, report);
     if (this.spill !== null) capacity.onReleased = () => void this.takeBack();
-  }
-
-  /** Prepared data must be on disk before the response goes on. */
-  get hasDisk(): boolean {
-    return this.spill !== null;
   }
 
   /** No disk takes new work. */
@@ -68,23 +65,27 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return { entries, files };
   }
 
-  /** Opens the store, and the spill: what an earlier process has left in it is sent. `host` is what the store may ask. */
+  /** Opens the store, and the spill, whose entries of earlier processes are sent. `host` is called by the store. */
   async start(host: DurableStoreHost): Promise<void> {
     try {
       await this.target.start(host);
-      await this.spill?.open();
-      this.adopted = this.adopt();
+      await this.folder?.open();
     } catch (error) {
       // A boot that fails must not keep the process alive.
       await this.stopWorker(0);
       await this.closeStore(CLOSE_MS);
       throw error;
     }
+    if (this.folder !== null) void this.dead.waitFor(this.adopt(this.folder));
   }
 
-  private async adopt(): Promise<void> {
+  private async adopt(folder: ProcessFolder): Promise<void> {
     this.shared.counters.expect(1);
-    await this.spill?.adopt(() => void this.takeBack());
+    await folder.keepAdopting(({ work, dead }) => {
+      this.spill!.adopt(work);
+      this.dead.adopt(dead);
+      void this.takeBack();
+    });
     this.shared.counters.expect(-1);
   }
 
@@ -99,7 +100,11 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   async closeStore(deadlineMs: number): Promise<void> {
     await this.ask('close', deadlineMs, () => this.target.close());
-    await this.spill?.close(deadlineMs);
+    await this.ask('close its `spillPath`', deadlineMs, async () => {
+      await this.dead.close();
+      await this.spill?.close();
+      await this.folder?.release();
+    });
   }
 
   private async ask(step: string, deadlineMs: number, store: () => Promise<void> | undefined): Promise<void> {
@@ -127,16 +132,17 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     const { capacity, shared } = this;
     let refusal: PerfError | null = null;
     const writing = this.write(spill, entry).then((place): Armed | null => {
-      if (place === null && capacity.overflow !== 'reject') return this.armInMemory(entry, when);
-      if (place === null) {
-        refusal = unwrittenError(entry.name);
-        return { when, commit: (status) => this.keepUnwritten(entry, status), discard: () => {} };
-      }
-      if (capacity.take(bytesOf(entry.json))) return new OutboxItem(this, entry, when, place);
+      if (place === null && capacity.overflow === 'reject') refusal = unwrittenError(entry.name);
+      if (place === null) return this.armInMemory(entry, when);
+      if (capacity.take(countBytes(entry.json))) return new OutboxItem(this, entry, when, place);
       return { when, commit: () => this.park(spill, place), discard: () => spill.strike([place]) };
     });
-    const armed = writing.catch((error: unknown) => {
-      shared.counters.fail(null, unstarted(entry.name, entry, true), error);
+    const armed = writing.catch((error: unknown): Armed | null => {
+      const item = unstarted(entry.name, entry, true);
+      // Memory is full as well: its route answers 503 where it can.
+      const drop = (): void => shared.counters.drop(null, item, capacity.whyFull);
+      if (refusal !== null) return { when, commit: drop, discard: () => {} };
+      shared.counters.fail(null, item, error);
       return null;
     });
     return {
@@ -146,15 +152,6 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       commit: (status) => void armed.then((ready) => ready?.commit(status)),
       discard: () => void armed.then((ready) => ready?.discard()),
     };
-  }
-
-  /** The disk has refused it with `'reject'`, and no route could answer 503. */
-  private keepUnwritten(entry: DurableEntry, status: number | null): void {
-    const { capacity, shared } = this;
-    if (!capacity.take(bytesOf(entry.json))) {
-      return shared.counters.drop(null, unstarted(entry.name, entry, true), capacity.whyFull);
-    }
-    new OutboxItem(this, entry).commit(status);
   }
 
   /**
@@ -168,7 +165,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       throw new PerfError('PERF_ERR_STORE', `"${entry.name}" cannot be stored: the application has closed.`);
     }
     const place = spill === null ? null : await this.write(spill, entry);
-    const isTaken = capacity.take(bytesOf(entry.json));
+    const isTaken = capacity.take(countBytes(entry.json));
     if (spill !== null && place !== null) {
       if (isTaken) this.add(new OutboxItem(this, entry, null, place));
       else this.park(spill, place);
@@ -181,43 +178,26 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     });
   }
 
-  /** Work that the store has refused for good and that is on disk, oldest first. */
-  async rejected(page: DeadLetterPage): Promise<RejectedWork[]> {
-    await within(ADOPT_MS, () => this.adopted);
-    const letters = (await this.spill?.dead.read(page)) ?? [];
-    return letters.map(({ json, id, name, error, rejectedAt }) => {
-      return { id, name, data: fromJson(json), error, rejectedAt };
-    });
-  }
-
-  /** Sends those of them with these ids again, all without ids; returns how many there was capacity for. */
+  /** Sends dead letters with these ids again, all without ids; returns how many there was capacity for. */
   async resend(ids: readonly string[] | undefined): Promise<number> {
-    const { spill, capacity } = this;
-    if (spill === null) return 0;
-    await within(ADOPT_MS, () => this.adopted);
-    const wanted = ids === undefined ? null : new Set(ids);
+    const { capacity, dead, spill } = this;
+    const buried = await dead.take(ids, Math.max(0, capacity.left));
     let sent = 0;
-    for (;;) {
-      const limit = Math.min(TAKE_BACK, Math.max(0, capacity.left));
-      const buried = await spill.dead.take(wanted, limit);
-      // On disk before they leave the dead letters: a crash in between sends them twice, under one id.
-      const places = await Promise.all(buried.map(({ letter }) => spill.append(withoutError(letter))));
-      const refused = buried.filter((_, i) => places[i] === null);
-      spill.dead.putBack(refused);
-      // Sent only then: what is refused once more would be forgotten with them.
-      await spill.dead.strike(buried.filter((_, i) => places[i] !== null));
-      for (const [i, { letter }] of buried.entries()) {
-        const place = places[i];
-        if (place === null || place === undefined) continue;
-        capacity.fill(bytesOf(letter.json));
-        this.add(new OutboxItem(this, withoutError(letter), null, place));
-        sent += 1;
-      }
-      if (refused.length > 0 || buried.length === 0 || buried.length < limit) return sent;
-    }
+    const sending = buried.map(async (one) => {
+      const entry = withoutError(one.letter);
+      const place = spill && (await spill.append(entry));
+      if (spill !== null && place === null) return dead.putBack([one]);
+      // A crash before this is on disk sends it twice, under one id.
+      dead.strike([one]);
+      capacity.fill(countBytes(entry.json));
+      this.add(new OutboxItem(this, entry, null, place));
+      sent += 1;
+    });
+    await Promise.all(sending);
+    return sent;
   }
 
-  protected override laneOf({ together, work, name, timeoutMs, attempts, options }: DurableEntry) {
+  protected override chooseLane({ together, work, name, timeoutMs, attempts, options }: DurableEntry) {
     // A bulk is of one queue; items that travel in one job share its options.
     if (together === null) return { key: options.queue ?? '', limits: null };
     const { maxItems: maxJobs, maxWaitMs } = together;
@@ -226,7 +206,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   override store(items: readonly Item[]): Promise<unknown> {
-    const jobs = items.map(({ parcel, status }) => jobOf(parcel, status));
+    const jobs = items.map(({ parcel, status }) => makeDurableJob(parcel, status));
     return this.target.add(jobs, { batch: items[0]!.parcel.together !== null });
   }
 
@@ -234,9 +214,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.spill?.strike(places);
   }
 
-  protected override reject(item: Item, error: string): void {
-    if (item.place === null) super.reject(item, error);
-    else void this.spill?.bury(item.parcel, item.place, error);
+  /** Its entry is struck off once the dead letter is on disk; else it is sent again at the next start. */
+  protected override reject({ parcel, place }: Item, error: string): void {
+    void this.dead.add({ ...parcel, error, rejectedAt: Date.now() }, () => place !== null && this.strike([place]));
   }
 
   private async write(spill: Spill, entry: DurableEntry): Promise<Place | null> {
@@ -261,17 +241,16 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.takingBack = true;
     capacity.fill(0, limit);
     const back = await spill.takeParked(limit).catch(() => null);
-    const { taken, damagedLines } = back ?? { taken: [], damagedLines: 0 };
-    this.shared.counters.move('buffered', 'dropped', damagedLines);
     // Closed meanwhile: they stay on disk.
-    const items = this.closed ? [] : taken.map(({ entry, place }) => new OutboxItem(this, entry, null, place));
-    for (const item of items) {
+    const taken = this.closed ? [] : (back ?? []);
+    for (const { entry, place } of taken) {
+      const item = new OutboxItem(this, entry, null, place);
       capacity.fill(item.bytes, 0);
       this.send(item);
     }
     this.takingBack = back === null;
-    // Releasing looks for more.
-    capacity.release(0, limit - items.length);
+    // Releasing takes more back.
+    capacity.release(0, limit - taken.length);
     if (back !== null) return;
     await sleep(READ_AGAIN_MS, undefined, { ref: false });
     this.takingBack = false;

@@ -42,17 +42,15 @@ export type WorkKind = 'one' | 'batch';
 /** Methods of the application that its store may call. */
 export interface DurableStoreHost {
   /**
-   * Runs one attempt (from 1) of a job's class in this process. Rejects when it fails, so that the store can try again.
-   * `signal` aborts when the store can wait no longer.
+   * Runs one attempt (from 1) of a job in this process, or of several of one class with `runBatch`, which run, fail and are tried again
+   * together. Rejects when it fails, so that the store can try again. `signal` aborts when the store can wait no longer.
    */
-  run(job: DurableJob, attempt: number, signal?: AbortSignal): Promise<void>;
-  /** Runs one attempt of jobs of one class with `runBatch`, which run, fail and are tried again together. */
-  runBatch(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void>;
+  run(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void>;
   /** For jobs that the store itself has failed for good, without another attempt: they lost too many processes, for example. */
   givenUp?(jobs: readonly DurableJob[], attempt: number, error: Error): void;
   /** How a class runs in this process, by its name; or why it cannot: another process may be newer, or another service. */
-  kindOf(work: string): WorkKind | { readonly whyNot: string };
-  /** Queues beside the store's own that handlers of this application ask for; known when the worker starts. */
+  findKind(work: string): WorkKind | { readonly whyNot: string };
+  /** Queues beside the store's own that handlers of this application name; known when the worker starts. */
   queues(): readonly string[];
   /** Says a cause once and counts the rest. */
   report(cause: string, message: string): void;
@@ -64,7 +62,7 @@ export interface DurableStoreHost {
  */
 export interface DurableStore {
   readonly name: string;
-  /** Another one of the same options: a store object may stand in the options of several applications of a process. */
+  /** Another one of the same options: a store object may be an option of several applications of a process. */
   forApplication?(): DurableStore;
   /** At boot, before modules are initialised: work may be added. A rejection stops the boot: for wrong options and missing packages, not for a server that is away. */
   start(host: DurableStoreHost): Promise<void>;

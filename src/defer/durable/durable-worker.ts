@@ -10,23 +10,26 @@ import type { DurableJob, DurableStoreHost } from './durable-store.js';
 /** Runs jobs that a store hands back: finds the class, enforces the timeout, writes the records. */
 export class DurableWorker implements DurableStoreHost {
   constructor(
-    private readonly works: Pick<WorkProviders, 'find' | 'kindOf'>,
+    private readonly works: Pick<WorkProviders, 'lookUp'>,
     private readonly counters: Counters,
     private readonly queueNames: ReadonlySet<string>,
     readonly report: DurableStoreHost['report'],
   ) {}
 
   queues = (): readonly string[] => [...this.queueNames];
-  kindOf = (name: string): ReturnType<DurableStoreHost['kindOf']> => this.works.kindOf(name);
 
-  run(job: DurableJob, attempt: number, signal?: AbortSignal): Promise<void> {
-    return this.runBatch([job], attempt, signal);
+  findKind(name: string): ReturnType<DurableStoreHost['findKind']> {
+    try {
+      return this.works.lookUp(name).kind;
+    } catch (error) {
+      return { whyNot: reasonOf(error) };
+    }
   }
 
-  runBatch(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void> {
+  run(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void> {
     const { id, work, data, requestId, status, timeoutMs, traceparent } = jobs[0]!;
     const run = async ({ info }: Running): Promise<unknown> => {
-      const instance = (await this.works.find(work)) as DeferredWork & DeferredBatchWork;
+      const instance = (await this.works.lookUp(work).provide(undefined)) as DeferredWork & DeferredBatchWork;
       if (instance.runBatch === undefined) return instance.run(data, info);
       return instance.runBatch(
         jobs.map((job) => ({ id: job.id, data: job.data })),

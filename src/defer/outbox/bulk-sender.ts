@@ -2,20 +2,20 @@ import { inRootContext } from '../../core/root-context.js';
 import { backoffMs } from '../../core/backoff.js';
 import { isServerTrouble } from './server-trouble.js';
 
-/** BullMQ makes a job in up to 45 µs of CPU: 64 hold the loop for 3 ms. */
+/** BullMQ makes a job in up to 45 µs of CPU: 64 block the loop for 3 ms. */
 const MAX_JOBS_A_TURN = 64;
 /** More bulks in flight gain nothing and let more of the buffer escape into a stalled connection. */
 const MAX_IN_FLIGHT = 4;
 const RETRY = { baseMs: 50, maxMs: 2_000 };
 /** A send that has neither succeeded nor failed: ioredis may drop a command while it reconnects (redis/ioredis#2193). */
 const SEND_TIMEOUT_MS = 30_000;
-/** A bulk that failed this often, while others got through, holds a job that the queue will never take. */
+/** A bulk that failed this often, while others got through, has a job that the queue will never take. */
 const REFUSED_AFTER = 5;
 /** Without others to compare with, only after this long. */
 const REFUSED_AFTER_MS = 60_000;
 
 export interface BatchLimits {
-  /** As soon as this many are held. */
+  /** As soon as there are this many. */
   readonly maxJobs: number;
   /** Or when the oldest has waited this long, milliseconds. */
   readonly maxWaitMs: number;
@@ -25,7 +25,7 @@ export interface BatchLimits {
 
 /** Callbacks for the end of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
 export interface BulkEvents<T> {
-  /** Whether what is not answered in time is sent again; not where a client may hold it until its server is back. */
+  /** Whether an unanswered bulk is sent again; not where a client may buffer it until its server is back. */
   readonly resendsUnanswered: boolean;
   /** Called again with the same items after a failure. */
   store(items: readonly T[]): Promise<unknown>;
@@ -95,7 +95,7 @@ export class BulkSender<T> {
     else if (!this.due) this.timer ??= inRootContext(() => setTimeout(this.onDue, this.limits.maxWaitMs));
   }
 
-  /** Sends what is held without waiting for more, and what waits for its next attempt at once. */
+  /** Sends all at once: what waits for more, and what waits for its next attempt. */
   flush(): void {
     this.due = true;
     this.schedule();

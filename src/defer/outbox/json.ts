@@ -26,6 +26,6 @@ export function toJson(data: unknown, where: string): string | undefined {
 }
 
 /** Rough size of JSON in memory, bytes: V8 keeps one byte a character where all are Latin-1. */
-export const bytesOf = (json: string | undefined): number => json?.length ?? 0;
+export const countBytes = (json: string | undefined): number => json?.length ?? 0;
 
 export const fromJson = (json: string | undefined): unknown => (json === undefined ? undefined : JSON.parse(json));

@@ -2,17 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import { NEWER, type Capacity } from '../capacity.js';
-import { namesOf, unstarted, type Counters, type Ended } from '../counters.js';
-import type { Arming } from '../arming.js';
+import { nameOrigin, unstarted, type Counters, type Ended } from '../counters.js';
 import type { DeferWhen, JobQueue } from '../deferred-work.js';
-import type { Armed } from '../armed.js';
 import type { Place } from '../spill/segment.js';
-import type { TaskSequence } from '../tasks/task.js';
+import type { Armed, Arming, TaskSequence } from '../tasks/task.js';
 import { Lanes } from '../lanes.js';
 import { BulkSender, type BatchLimits, type BulkEvents } from './bulk-sender.js';
-import { bytesOf, fromJson, toJson } from './json.js';
+import { countBytes, fromJson, toJson } from './json.js';
 import { isServerTrouble } from './server-trouble.js';
-import type { Rejects } from './rejects.js';
 
 /** Work that leaves this process: durable work, or a job for the application's own queue. */
 export interface Parcel {
@@ -26,21 +23,18 @@ export interface Parcel {
 export interface OutboxShared {
   readonly limits: BatchLimits;
   readonly counters: Counters;
-  readonly rejects: Rejects;
   readonly report: (cause: string, message: string) => void;
 }
 
 export class OutboxItem<P extends Parcel = Parcel> implements Armed {
   /** Final status of the response; null when it is replayed. */
   status: number | null = null;
-  /** Monotonic milliseconds at which the response had ended. */
   acceptedMs = performance.now();
 
   constructor(
     private readonly outbox: Outbox<P>,
     readonly parcel: P,
     readonly when: DeferWhen | null = null,
-    /** Its place on disk; null when it is in memory only. */
     readonly place: Place | null = null,
     /** Hears how it has ended: null once it is stored. */
     readonly ended: (error: Error | null) => void = () => {},
@@ -51,7 +45,7 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
   }
 
   get bytes(): number {
-    return bytesOf(this.parcel.json);
+    return countBytes(this.parcel.json);
   }
 
   commit(status: number | null): void {
@@ -90,7 +84,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   armInMemory(parcel: P, when: DeferWhen | null, sequence?: TaskSequence): Armed | null {
     const { capacity, durable } = this;
     const dropOldest = (): boolean => this.dropOldest() || sequence?.dropArmed(capacity) === true;
-    if (capacity.takeFor(parcel.name, dropOldest, bytesOf(parcel.json))) {
+    if (capacity.takeFor(parcel.name, dropOldest, countBytes(parcel.json))) {
       return new OutboxItem(this, parcel, when);
     }
     this.shared.counters.drop(null, unstarted(parcel.name, parcel, durable), capacity.whyFull);
@@ -126,7 +120,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   }
 
   /** Parcels of one lane may travel in one bulk; `limits` null: those of `defer.batch`. */
-  protected laneOf(_parcel: P): { readonly key: string; readonly limits: BatchLimits | null } {
+  protected chooseLane(_parcel: P): { readonly key: string; readonly limits: BatchLimits | null } {
     return { key: '', limits: null };
   }
 
@@ -137,11 +131,11 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   protected strike(_places: readonly Place[]): void {}
 
   protected send(item: OutboxItem<P>): void {
-    this.laneFor(item).add(item);
+    this.openLane(item).add(item);
   }
 
-  private laneFor({ parcel }: OutboxItem<P>): BulkSender<OutboxItem<P>> {
-    const { key, limits } = this.laneOf(parcel);
+  private openLane({ parcel }: OutboxItem<P>): BulkSender<OutboxItem<P>> {
+    const { key, limits } = this.chooseLane(parcel);
     return this.lanes.get(key, () => new BulkSender(limits ?? this.shared.limits, this));
   }
 
@@ -150,7 +144,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     const waiting = this.lanes.all().flatMap((lane) => lane.oldest(({ place }) => place === null) ?? []);
     const [oldest] = waiting.toSorted((a, b) => a.acceptedMs - b.acceptedMs);
     if (oldest === undefined) return false;
-    this.laneFor(oldest).takeBack(oldest);
+    this.openLane(oldest).takeBack(oldest);
     this.drop(oldest, NEWER);
     return true;
   }
@@ -177,7 +171,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   stored(items: readonly OutboxItem<P>[], sends: number, sentMs: number): void {
     const { counters } = this.shared;
     this.strike(items.flatMap(({ place }) => place ?? []));
-    if (!this.durable) for (const item of items) counters.record(this.endedOf(item, sends, sentMs), 'completed');
+    if (!this.durable) for (const item of items) counters.record(this.describeEnd(item, sends, sentMs), 'completed');
     counters.move('buffered', 'stored', items.length);
     const bytes = items.reduce((sum, item) => sum + item.bytes, 0);
     this.capacity.release(bytes, items.length);
@@ -187,28 +181,21 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   refused(item: OutboxItem<P>, sends: number, error: unknown): void {
     this.reject(item, reasonOf(error));
     this.capacity.release(item.bytes);
-    this.shared.counters.fail('buffered', this.endedOf(item, sends, 0), error);
+    this.shared.counters.fail('buffered', this.describeEnd(item, sends, 0), error);
     item.ended(error instanceof Error ? error : new Error(reasonOf(error)));
   }
 
-  protected reject({ parcel }: OutboxItem<P>, error: string): void {
-    const { id, name, json } = parcel;
-    const rejected = { id, name, data: fromJson(json), error, rejectedAt: Date.now() };
-    this.shared.rejects.add(rejected, bytesOf(json), () => {
-      if (!this.capacity.take(bytesOf(json))) return false;
-      this.add(new OutboxItem(this, parcel));
-      return true;
-    });
-  }
+  /** Work that its store has refused for good. The application's own queue is no matter of ours: counted and reported, no more. */
+  protected reject(_item: OutboxItem<P>, _error: string): void {}
 
   drop(item: OutboxItem<P>, why: string, from: 'buffered' | null = 'buffered'): void {
     this.capacity.release(item.bytes);
-    this.shared.counters.drop(from, this.endedOf(item, 1, 0), why);
+    this.shared.counters.drop(from, this.describeEnd(item, 1, 0), why);
     const code = why === NEWER ? 'PERF_ERR_DEFER_FULL' : 'PERF_ERR_STORE';
     item.ended(new PerfError(code, `"${item.parcel.name}" was not stored: ${why}.`));
   }
 
-  private endedOf({ parcel, acceptedMs }: OutboxItem<P>, attempt: number, runMs: number): Ended {
+  private describeEnd({ parcel, acceptedMs }: OutboxItem<P>, attempt: number, runMs: number): Ended {
     const waitMs = Math.max(0, performance.now() - runMs - acceptedMs);
     return { ...unstarted(parcel.name, parcel, this.durable), waitMs, runMs, attempt };
   }
@@ -220,7 +207,7 @@ interface JobParcel extends Parcel {
 }
 
 export class JobOutbox extends Outbox<JobParcel> {
-  /** BullMQ's clients hold commands while Redis is away: each send more would be held as well. */
+  /** BullMQ's clients buffer commands while Redis is away: each send more would be buffered as well. */
   readonly resendsUnanswered = false;
 
   constructor(
@@ -235,7 +222,7 @@ export class JobOutbox extends Outbox<JobParcel> {
   arm(jobName: string, data: unknown, options: { jobId?: string } | undefined, { origin, sequence }: Arming) {
     const id = options?.jobId ?? randomUUID();
     const parcel = {
-      ...namesOf(origin),
+      ...nameOrigin(origin),
       id,
       name: `${this.queue.name}/${jobName}`,
       jobName,
@@ -244,9 +231,6 @@ export class JobOutbox extends Outbox<JobParcel> {
     };
     return this.armInMemory(parcel, null, sequence);
   }
-
-  /** It is the application's own queue: what it refuses is counted and reported, no more. */
-  protected override reject(): void {}
 
   override store(items: readonly OutboxItem<JobParcel>[]): Promise<unknown> {
     return this.queue.addBulk(

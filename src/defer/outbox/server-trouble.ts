@@ -2,7 +2,7 @@
 const NAMES = new Set(['MaxRetriesPerRequestError', 'AbortError', 'ConnectionClosedError', 'ClusterAllFailedError']);
 const CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|NR_CLOSED|CONNECTION_)/;
 /**
- * Redis' replies about its own state or our rights. Up to 6.2 a script's error stands inside another:
+ * Redis' replies about its own state or our rights. Up to 6.2 a script's error is inside another:
  * `ERR Error running script (call to f_…): @user_script:1: @user_script: 1: -READONLY You can't write …`.
  */
 const REPLIES =

@@ -1,33 +1,33 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { DurableEntry } from '../durable/durable-entry.js';
 
-/** Read at a time: parsing it holds the event loop for less than a millisecond. */
+/** Read at a time: parsing it blocks the event loop for less than a millisecond. */
 const SLICE_BYTES = 64 * 1024;
 const NEWLINE = 10;
-const STRUCK = '{"struck":';
+/** The start of a line that strikes entries of the same file off, by the offsets of their lines. */
+export const STRUCK = '{"struck":';
 
-/** A dead letter says when and why it was refused. */
+/** A dead letter has when and why it was refused. */
 export interface SpilledEntry extends DurableEntry {
   readonly error?: string;
   /** Epoch milliseconds. */
   readonly rejectedAt?: number;
 }
 
-export interface Line {
+interface Line {
   readonly text: string;
-  /** Offsets in the file, bytes. */
   readonly start: number;
   readonly end: number;
   readonly complete: boolean;
 }
 
-/** The lines of a file from an offset on, a slice a turn of the event loop. */
-export async function* readLines(handle: FileHandle, from: number): AsyncIterable<Line> {
-  let start = from;
+/** The lines of a file up to an offset, a slice a turn of the event loop. */
+export async function* readLines(handle: FileHandle, until: number): AsyncIterable<Line> {
+  let [start, position] = [0, 0];
   let pieces: Buffer[] = [];
-  let position = from;
-  for (;;) {
-    const { bytesRead, buffer } = await handle.read(Buffer.alloc(SLICE_BYTES), 0, SLICE_BYTES, position);
+  while (position < until) {
+    const length = Math.min(SLICE_BYTES, until - position);
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(length), 0, length, position);
     if (bytesRead === 0) break;
     position += bytesRead;
     let slice = buffer.subarray(0, bytesRead);
@@ -41,18 +41,13 @@ export async function* readLines(handle: FileHandle, from: number): AsyncIterabl
     }
     if (slice.length > 0) pieces.push(slice);
   }
-  if (pieces.length === 0) return;
-  const bytes = Buffer.concat(pieces);
-  yield { text: bytes.toString(), start, end: start + bytes.length, complete: false };
+  if (pieces.length > 0) yield { text: Buffer.concat(pieces).toString(), start, end: position, complete: false };
 }
 
 export function writeEntry({ json, ...rest }: DurableEntry): string {
   const head = JSON.stringify(rest);
   return json === undefined ? `${head}\n` : `${head.slice(0, -1)},"data":${json}}\n`;
 }
-
-/** Strikes entries of the same file off, by the offsets of their lines. */
-export const writeStruck = (offsets: readonly number[]): string => `${STRUCK}${JSON.stringify(offsets)}}\n`;
 
 /** The entry of a line; null for what is none: whoever reaches the disk can write anything. */
 export function parseEntry(text: string): SpilledEntry | null {
@@ -68,7 +63,7 @@ export function parseEntry(text: string): SpilledEntry | null {
 export function parseStruck(text: string): readonly number[] | null {
   if (!text.startsWith(STRUCK)) return null;
   const { struck } = parse(text) as { struck?: unknown };
-  return Array.isArray(struck) ? (struck as number[]) : null;
+  return Array.isArray(struck) ? (struck as number[]) : [];
 }
 
 function parse(text: string): object {

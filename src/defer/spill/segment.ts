@@ -1,15 +1,12 @@
 import { constants } from 'node:fs';
 import { open, unlink, type FileHandle } from 'node:fs/promises';
-import { readLines, parseEntry, parseStruck, writeEntry, writeStruck, type SpilledEntry } from './line.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
+import { parseEntry, parseStruck, readLines, STRUCK, writeEntry, type SpilledEntry } from './line.js';
 
-/** Text that is brought back at a time, bytes. */
-const TAKE_BYTES = 1024 * 1024;
 const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** Windows has neither. */
 const NO_LINK = (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
-/** The position of an entry on disk. */
 export interface Place {
   readonly segment: Segment;
   readonly offset: number;
@@ -20,29 +17,25 @@ export interface Taken {
   readonly place: Place;
 }
 
-/** Parked entries that were brought back, and how many lines cannot be read. */
-export interface TakenBack {
-  readonly taken: readonly Taken[];
-  readonly damagedLines: number;
-}
-
 /**
- * One append-only file of the spill: entries, and lines that strike entries of the same file off. Deleted whole once
- * all of its entries are struck off. An entry goes by the offset of its line: an id may be in a file more than once.
+ * One append-only file: entries, and lines that strike entries of the same file off. Deleted whole once all of its entries are
+ * struck off. An entry is known by the offset of its line, and memory has the offsets of those on their way alone: every other
+ * line that is not struck off is parked.
  */
 export class Segment {
   /** Length of the whole lines, bytes; the file may be longer after a write that failed. */
   bytes = 0;
   /** A failed write could not be cut off: nothing may be appended behind it. */
   torn = false;
-  /** Lines inside the file that cannot be read. The file is kept then, under another name. */
+  /** Lines that cannot be read. The file is kept then, under another name. */
   damagedLines = 0;
-  /** Another process has the file. */
+  /** Another process has the file, or another segment. */
   lost = false;
-  private readonly inMemory = new Set<number>();
-  private readonly onDiskOnly: number[] = [];
-  private isSorted = true;
-  /** Struck off, but the file does not say so yet. */
+  /** Entries on disk alone. */
+  parked = 0;
+  private parkings = 0;
+  private readonly live = new Set<number>();
+  /** Struck off, but the file does not contain it yet. */
   private struck: number[] = [];
 
   private constructor(
@@ -54,25 +47,25 @@ export class Segment {
     return new Segment(path, await open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | NO_LINK, 0o600));
   }
 
-  /** Opens a file that an earlier process has left: all of its entries are parked. Parses none of them. */
+  /** Opens a file that another process has left: all of its entries are parked. Parses none of them. */
   static async reopen(path: string): Promise<Segment> {
     const handle = await open(path, O_RDWR | O_APPEND | NO_LINK);
     const segment = new Segment(path, handle);
     try {
-      const { nlink, uid, size } = await handle.stat();
-      const isRegular = (await handle.stat()).isFile() && nlink === 1 && uid === (process.getuid?.() ?? uid);
-      if (!isRegular) throw new Error("it is a link, another user's, or no file");
-      const offsets = new Set<number>();
-      for await (const { text, start, end, complete } of readLines(handle, 0)) {
+      const found = await handle.stat();
+      const isOwn = found.nlink === 1 && found.uid === (process.getuid?.() ?? found.uid);
+      if (!found.isFile() || !isOwn) throw new Error("it is a link, another user's, or no file");
+      const parked = new Set<number>();
+      for await (const { text, start, end, complete } of readLines(handle, found.size)) {
         // A line that a crash has torn: its response was never sent.
         if (!complete) break;
         segment.bytes = end;
         const struck = parseStruck(text);
-        if (struck === null) offsets.add(start);
-        else for (const offset of struck) offsets.delete(offset);
+        if (struck === null) parked.add(start);
+        else for (const offset of struck) parked.delete(offset);
       }
-      if (size > segment.bytes) await segment.cutOff();
-      for (const offset of offsets) segment.onDiskOnly.push(offset);
+      segment.parked = parked.size;
+      if (found.size > segment.bytes) await segment.cutOff();
       return segment;
     } catch (error) {
       await handle.close();
@@ -80,16 +73,15 @@ export class Segment {
     }
   }
 
-  get parked(): number {
-    return this.onDiskOnly.length;
-  }
-
   get outstanding(): number {
-    return this.inMemory.size + this.parked;
+    return this.live.size + this.parked;
   }
 
-  /** Appends entries; they are on disk when it resolves. A write that fails leaves nothing of them behind. */
-  async append(entries: readonly DurableEntry[]): Promise<Place[]> {
+  /**
+   * Appends entries; they are on disk when it resolves, with null where another process may have read the file before. A write that
+   * fails leaves nothing of them behind.
+   */
+  async append(entries: readonly DurableEntry[], isOurs: () => Promise<boolean>): Promise<Place[] | null> {
     let end = this.bytes;
     const lines = entries.map(writeEntry);
     const places = lines.map((text) => {
@@ -97,79 +89,55 @@ export class Segment {
       end += Buffer.byteLength(text);
       return { segment: this, offset };
     });
-    await this.write(lines.join(''));
-    for (const { offset } of places) this.inMemory.add(offset);
+    const [stays] = await this.write(lines.join(''), () => Promise.all([isOurs(), this.handle.datasync()]));
+    if (!stays) return null;
+    for (const { offset } of places) this.live.add(offset);
     return places;
   }
 
+  /** Memory lets go of an entry. */
   park(offset: number): void {
-    if (this.inMemory.delete(offset)) this.onDiskOnly.push(offset);
-    this.isSorted = false;
+    if (!this.live.delete(offset)) return;
+    this.parked += 1;
+    this.parkings += 1;
   }
 
   strike(offset: number): void {
-    if (this.inMemory.delete(offset)) this.struck.push(offset);
+    if (this.live.delete(offset)) this.struck.push(offset);
   }
 
   /** Without fsync: a strike that a power cut loses makes its job be sent again under its own id, no more. */
   async writeStrikes(): Promise<void> {
     if (this.struck.length === 0 || this.torn || this.lost) return;
-    const offsets = this.struck.splice(0);
-    try {
-      await this.write(writeStruck(offsets), false);
-    } catch (error) {
-      this.struck.unshift(...offsets);
-      throw error;
-    }
+    const offsets = [...this.struck];
+    await this.write(`${STRUCK}${JSON.stringify(offsets)}}\n`, async () => {});
+    this.struck = this.struck.slice(offsets.length);
   }
 
-  /** Brings up to `limit` parked entries into memory, oldest first. Reads a slice a turn of the event loop. */
-  async takeParked(limit: number): Promise<TakenBack> {
-    this.sort();
-    const wanted = this.onDiskOnly.slice(0, limit);
-    const from = wanted[0]!;
-    const taken: Taken[] = [];
-    let done = 0;
-    for await (const { text, start: offset } of readLines(this.handle, from)) {
-      if (offset - from >= TAKE_BYTES && done > 0) break;
-      // Entries that could be read before and cannot be read now are skipped.
-      while (wanted[done]! < offset) done += 1;
-      const entry = wanted[done] === offset ? parseEntry(text) : null;
-      if (entry !== null) taken.push({ entry, place: { segment: this, offset } });
-      if (wanted[done] === offset) done += 1;
-      if (done === wanted.length) break;
+  /** Takes parked entries, oldest first, a slice of the file a turn of the event loop; null for a line that cannot be read. */
+  async *takeParked(): AsyncGenerator<Taken | null> {
+    const { bytes, parkings } = this;
+    // Entries in memory or struck off by now, whatever becomes of them meanwhile.
+    const others = new Set([...this.live, ...this.struck]);
+    for await (const { text } of readLines(this.handle, bytes)) {
+      for (const offset of parseStruck(text) ?? []) others.add(offset);
     }
-    // Entries that are parked meanwhile are behind them.
-    const gone = this.onDiskOnly.splice(0, Math.max(1, done));
-    const damagedLines = gone.length - taken.length;
-    this.damagedLines += damagedLines;
-    for (const { place } of taken) this.inMemory.add(place.offset);
-    return { taken, damagedLines };
-  }
-
-  /** Parked entries without taking them, oldest first. What cannot be read is parked no more. */
-  async readParked(skip: number, limit: number): Promise<{ read: Taken[]; damagedLines: number }> {
-    this.sort();
-    const wanted = this.onDiskOnly.slice(skip, skip + limit);
-    const read: Taken[] = [];
-    let done = 0;
-    for await (const { text, start: offset } of readLines(this.handle, wanted[0] ?? this.bytes)) {
-      while (wanted[done]! < offset) done += 1;
-      if (done === wanted.length) break;
-      const entry = wanted[done] === offset ? parseEntry(text) : null;
-      if (entry !== null) read.push({ entry, place: { segment: this, offset } });
+    for await (const { text, start: offset } of readLines(this.handle, bytes)) {
+      if (others.has(offset) || text.startsWith(STRUCK)) continue;
+      const entry = parseEntry(text);
+      this.parked -= 1;
+      if (entry === null) this.damagedLines += 1;
+      else this.live.add(offset);
+      yield entry && { entry, place: { segment: this, offset } };
+      // The file may be closed by now.
+      if (this.parked === 0 || this.lost) return;
     }
-    const readable = new Set(read.map(({ place }) => place.offset));
-    for (const offset of wanted) if (!readable.has(offset)) this.take(offset);
-    return { read, damagedLines: wanted.length - read.length };
-  }
-
-  /** Takes a parked entry: no other caller gets it until it is parked again or struck off. */
-  take(offset: number): void {
-    const at = this.onDiskOnly.indexOf(offset);
-    if (at < 0) return;
-    this.onDiskOnly.splice(at, 1);
-    this.inMemory.add(offset);
+    // Nothing was parked meanwhile: the rest of what there was is not in the file any more.
+    while (this.parked > 0 && this.parkings === parkings && !this.lost) {
+      this.parked -= 1;
+      this.damagedLines += 1;
+      yield null;
+    }
   }
 
   /** Empties the file for a new segment: earlier places are invalid in it. */
@@ -180,31 +148,27 @@ export class Segment {
   }
 
   async remove(): Promise<void> {
-    await this.handle.close();
+    await this.close();
     await unlink(this.path);
   }
 
-  close(): Promise<void> {
-    return this.handle.close();
+  async close(): Promise<void> {
+    this.lost = true;
+    await this.handle.close();
   }
 
-  private sort(): void {
-    if (!this.isSorted) this.onDiskOnly.sort((a, b) => a - b);
-    this.isSorted = true;
-  }
-
-  private async write(text: string, durably = true): Promise<void> {
+  private async write<T>(text: string, sync: () => Promise<T>): Promise<T> {
     try {
       await this.handle.appendFile(text);
-      if (durably) await this.handle.datasync();
+      const synced = await sync();
       this.bytes += Buffer.byteLength(text);
+      return synced;
     } catch (error) {
       await this.cutOff();
       throw error;
     }
   }
 
-  /** Removes what is behind the last whole line. */
   private async cutOff(): Promise<void> {
     await this.handle.truncate(this.bytes).catch(() => (this.torn = true));
   }

@@ -53,7 +53,7 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
       const failed = (error: unknown): void => this.settle('failed', error);
       const completed = (value: unknown): void => {
         if (!isObservable(value)) return this.settle('completed', null);
-        void resource.runInAsyncScope(() => this.completionOf(value)).then(completed, failed);
+        void resource.runInAsyncScope(() => this.awaitCompletion(value)).then(completed, failed);
       };
       if (isObservable(result)) completed(result);
       else Promise.resolve(result).then(completed, failed);
@@ -62,7 +62,7 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
     }
   }
 
-  private completionOf(source: Observable<unknown>): Promise<void> {
+  private awaitCompletion(source: Observable<unknown>): Promise<void> {
     return new Promise((resolve, reject) => {
       const subscription = from(source).subscribe({ error: reject, complete: resolve });
       this.unsubscribe = (error) => {
@@ -74,7 +74,7 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
     });
   }
 
-  /** Asks it to end, and waits for what it does: no longer for the timeout, whose report nobody would hear. */
+  /** Aborts its signal, and waits for what it does, without a timeout. */
   abort(error: Error): void {
     clearTimeout(this.timer);
     this.cutBy = error;

@@ -25,11 +25,10 @@ export class BatchLane extends TaskSequence {
   }
 
   /** Items of one work that run in the same way have one key, and may share a batch. */
-  static keyOf(spec: BatchSpec): string {
+  static makeKey(spec: BatchSpec): string {
     return JSON.stringify(KEYS.map((key) => spec[key]));
   }
 
-  /** Nothing of it waits or runs. */
   get isIdle(): boolean {
     return this.waiting.length === 0 && !this.engaged && this.retrying === null;
   }
@@ -85,7 +84,7 @@ export class BatchLane extends TaskSequence {
 
   private drop(item: ArmedWork, why: string): void {
     this.queue.capacity.release();
-    this.queue.counters.drop('waiting', item.endedOf(), why);
+    this.queue.counters.drop('waiting', item.describeEnd(), why);
   }
 
   private stopTimer(): void {

@@ -6,7 +6,7 @@ import { NEWER, type Capacity } from '../capacity.js';
 import type { Counters } from '../counters.js';
 import type { Task, TaskSequence } from './task.js';
 
-/** Milliseconds of synchronous work in one turn of the event loop: 300 tasks of 1 ms would hold it 341 ms. */
+/** Milliseconds of synchronous work in one turn of the event loop: 300 tasks of 1 ms would block it for 341 ms. */
 const TURN_BUDGET_MS = 2;
 
 /**
@@ -14,7 +14,6 @@ const TURN_BUDGET_MS = 2;
  * bounded stretch of the event loop a turn. Whatever a task does, nothing is thrown at the caller.
  */
 export class TaskQueue {
-  /** Sequences that may run, in their order. */
   private readonly ready = new LinkedList<TaskSequence>();
   private readonly running = new LinkedList<Attempt<Task>>();
   private readonly retries = new Map<TaskSequence, NodeJS.Timeout>();
@@ -63,7 +62,7 @@ export class TaskQueue {
     }
   }
 
-  /** Ends everything that has not finished, and says what that was. Later work is dropped. */
+  /** Ends everything that has not finished, and returns its names. Later work is dropped. */
   close(reason: string): string[] {
     this.closed = true;
     if (this.scheduled !== null) clearImmediate(this.scheduled);

@@ -1,14 +1,35 @@
 import type { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
+import type { PerfError } from '../../core/perf.error.js';
 import type { Capacity } from '../capacity.js';
-import { namesOf, unstarted, type Counters, type Ended, type Origin } from '../counters.js';
+import { nameOrigin, unstarted, type Counters, type Ended, type Origin } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
-import type { Armed } from '../armed.js';
 import type { Running, Told } from './attempt.js';
 import type { WorkOptions } from '../work-options.js';
 
 export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | 'backoffMs' | 'maxBackoffMs'> {
   readonly name: string;
+}
+
+/** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
+export interface Armed {
+  /** Left out where another has it. */
+  readonly name?: string;
+  /** Null is the default: success while the request is open, anything once it has been decided. */
+  readonly when: DeferWhen | null;
+  /** Resolves, and never rejects, when it is on disk, or not in time: with why a route answers 503 then. The answer waits for it. */
+  readonly written?: Promise<PerfError | null>;
+  /** The capacity that it takes, and gives back when it is dropped for newer work; left out where it is not. */
+  readonly holds?: Capacity;
+  drop?(why: string): void;
+  commit(status: number | null): void;
+  discard(): void;
+}
+
+export interface Arming {
+  readonly when: DeferWhen | null;
+  readonly origin: Origin | null;
+  readonly sequence: TaskSequence;
 }
 
 export type TaskRun = (attempt: Running) => unknown;
@@ -17,8 +38,7 @@ export type TaskRun = (attempt: Running) => unknown;
 export class ArmedWork implements Armed {
   /** Final status of the response; null outside a request. */
   status: number | null = null;
-  names = namesOf(null);
-  /** Monotonic milliseconds at which the response had ended. */
+  names = nameOrigin(null);
   acceptedMs = 0;
 
   constructor(
@@ -36,7 +56,7 @@ export class ArmedWork implements Armed {
     const { accept } = this;
     this.status = status;
     this.acceptedMs = performance.now();
-    this.names = namesOf(this.origin);
+    this.names = nameOrigin(this.origin);
     this.origin = this.accept = null;
     accept?.(this);
   }
@@ -55,18 +75,18 @@ export class ArmedWork implements Armed {
 
   drop(why: string): void {
     this.discard();
-    this.queue.counters.drop(null, unstarted(this.spec.name, namesOf(this.origin), false), why);
+    this.queue.counters.drop(null, unstarted(this.spec.name, nameOrigin(this.origin), false), why);
   }
 
   /** Its name and figures, for a record. `startedMs` null: it has not started. */
-  endedOf(startedMs: number | null = null, runMs = 0, attempt = 1): Ended {
+  describeEnd(startedMs: number | null = null, runMs = 0, attempt = 1): Ended {
     const { requestId, route } = this.names;
     const waitMs = (startedMs ?? performance.now()) - this.acceptedMs;
     return { name: this.spec.name, requestId, route, durable: false, waitMs, runMs, attempt: Math.max(1, attempt) };
   }
 }
 
-const OF_MANY = { status: null, names: namesOf(null) };
+const OF_MANY = { status: null, names: nameOrigin(null) };
 
 /** Unit of the queue of this process: one item, or a batch that runs, fails and is tried again together. */
 export class Task implements Linked<Task> {
@@ -79,7 +99,6 @@ export class Task implements Linked<Task> {
     readonly sequence: TaskSequence,
     private readonly items: readonly ArmedWork[],
     private run: TaskRun | null,
-    /** The async context that the task runs in. */
     readonly resource: AsyncResource,
     private readonly of: Pick<ArmedWork, 'status' | 'names'> = OF_MANY,
   ) {}
@@ -92,7 +111,6 @@ export class Task implements Linked<Task> {
     return this.items[0]!.acceptedMs;
   }
 
-  /** The arguments of the present attempt. */
   get told(): Told {
     const { status, names } = this.of;
     const { requestId, traceparent } = names;
@@ -108,7 +126,7 @@ export class Task implements Linked<Task> {
 
   /** Name and figures of its items, for records. `startedMs` null: it has not started. */
   ended(startedMs: number | null, runMs: number): Ended[] {
-    return this.items.map((item) => item.endedOf(startedMs, runMs, this.attempt));
+    return this.items.map((item) => item.describeEnd(startedMs, runMs, this.attempt));
   }
 }
 
@@ -119,7 +137,7 @@ export class TaskSequence implements Linked<TaskSequence> {
   private readonly tasks: Task[] = [];
   /** The task that failed and waits for its next attempt: it keeps its place. */
   retrying: Task | null = null;
-  /** One of its tasks is running, or it stands in the line of sequences that may run. */
+  /** One of its tasks is running, or it is in the line of sequences that may run. */
   engaged = false;
 
   get isEmpty(): boolean {
@@ -134,7 +152,7 @@ export class TaskSequence implements Linked<TaskSequence> {
     return this.tasks.shift() ?? null;
   }
 
-  /** Drops what was armed first of what holds this capacity and is not decided yet; false when there is none. */
+  /** Drops the work that was armed first with this capacity and is not decided yet; false when there is none. */
   dropArmed(_capacity: Capacity): boolean {
     return false;
   }

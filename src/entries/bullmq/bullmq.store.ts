@@ -1,33 +1,28 @@
 import type { Queue } from 'bullmq';
 import { applicationName } from '../../core/application-package.js';
-import { backoffMs } from '../../core/backoff.js';
-import { entryOf } from '../../core/entry-of.js';
+import { feature, number, object, optional, optionError, string, type Option } from '../../core/option.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
+import { settleAll } from '../../core/settle-all.js';
+import { bytes, duration, folderPath, keyPrefix, timeout } from '../../core/shared-options.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost, SpillOptions } from '../../defer/durable/durable-store.js';
-import { needsAnew } from '../redis/connection.js';
+import { isQueueName } from '../../defer/work-options.js';
+import { connectionOption, needsAnew } from '../redis/connection.js';
 import {
-  attempted,
-  clientOf,
-  importBullmq,
-  producerConnection,
-  reconnect,
-  workerConnection,
-  type Bullmq,
-  type Connection,
+  loadLibraries,
+  openConsumer,
+  openProducer,
+  whenAttempted,
+  type Libraries,
+  type OwnClient,
   type RedisConnection,
 } from './connection.js';
 import { makeBatchJob, makeJob } from './job-data.js';
-import { JobWorker } from './job-worker.js';
-import { alone, table } from './option-table.js';
+import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
 
 /** For a last word with Redis, which nothing depends on any more, milliseconds. */
 const CLOSE_TIMEOUT_MS = 300;
-/** Upper limit of the boot's wait for a refusal, milliseconds: BullMQ's own checks refuse at once. */
-const REFUSED_MS = 100;
-/** When a queue is made anew to which Redis has refused its first connection. */
-const OPEN_AGAIN = { baseMs: 1_000, maxMs: 60_000 };
 
 export interface BullmqStoreOptions {
   /** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. A `keyPrefix` is not used. */
@@ -43,7 +38,7 @@ export interface BullmqStoreOptions {
    */
   queue?: string;
   /**
-   * Queues that works ask for by `queue`: how many of their jobs run at a time in this process, and how many may start
+   * Queues that works name by `queue`: how many of their jobs run at a time in this process, and how many may start
    * within `duration` milliseconds in all processes. A process without the handlers works off only those named here.
    * @default { concurrency: 10 } each
    */
@@ -75,7 +70,7 @@ export interface BullmqStoreOptions {
 }
 
 /**
- * Durable deferred work on BullMQ 6 or 5: at least once. Redis away, at boot or later, neither delays a request nor stops
+ * Durable deferred work on BullMQ 6 or 5.57 and newer: at least once. Redis away, at boot or later, neither delays a request nor stops
  * the application.
  * @throws PERF_ERR_OPTION
  * @example PerfModule.forRoot({ defer: { store: bullmqStore({ connection: { host: 'localhost' } }) } })
@@ -100,16 +95,15 @@ class BullmqStore implements BullmqDurableStore {
   private readonly ownQueue: string;
   private readonly prefix: string;
   private readonly queues = new Map<string, Queue>();
-  private readonly attempts = new Map<Queue, Promise<void>>();
   private readonly workers = new Map<string, JobWorker>();
-  /** Queues that this application stores work in, or works off. One that is only looked at may be somebody else's. */
+  /** Queues that this application stores work in, or works off. One that is only inspected may be another service's. */
   private readonly served = new Set<string>();
-  private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
-  private working = false;
-  private closed = false;
-  /** BullMQ 5.40 to 5.55 ask for INFO before they are connected, which fails: from then on, queues wait. */
-  private waitsForReady = false;
-  private connectWorker: (() => Connection) | null = null;
+  private started: { libraries: Libraries; producer: OwnClient; host: DurableStoreHost } | null = null;
+  private consumer: OwnClient | null = null;
+  /** While jobs may run here: from Redis' first answer on, until the application closes. */
+  private working: { readonly skipVersionCheck: boolean } | null = null;
+  private paused = false;
+  private connecting: Promise<void> | null = null;
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
   /** That of the application that booted last. */
   private newest: BullmqStore | null = null;
@@ -129,19 +123,34 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   async start(host: DurableStoreHost): Promise<void> {
-    const { connection } = this.options;
-    const bullmq = await importBullmq(connection);
-    this.started = { bullmq, connection: producerConnection(connection), host };
+    const libraries = await loadLibraries();
+    const producer = openProducer(libraries, this.options.connection, (error) => {
+      const cause = `Redis of bullmqStore(): ${reasonOf(error)}`;
+      host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
+    });
+    this.started = { libraries, producer, host };
     this.serve(this.ownQueue);
-    const first = this.open(this.ownQueue);
-    // Before anybody holds it, so that nobody holds one that is dead.
-    await within(REFUSED_MS, () => clientOf(first)).catch(() => {});
     this.onStarted(this);
   }
 
   startWorker(): void {
-    this.working = true;
-    this.serveAll();
+    const { connection, worker, queues } = this.options;
+    if (worker === null) return;
+    const { libraries, host } = this.started!;
+    const consumer = (this.consumer = openConsumer(libraries, connection, (error) => {
+      const cause = `workers of bullmqStore(): ${reasonOf(error)}`;
+      host.report(cause, `${cause}. They go on by themselves when Redis is back.`);
+    }));
+    const serveAll = (skipVersionCheck: boolean): void => {
+      if (this.paused) return;
+      this.working = { skipVersionCheck };
+      for (const name of [...this.served, ...queues.keys(), ...host.queues()]) this.serve(name);
+    };
+    // A worker to which INFO is refused would repeat it for ever, and yield no turn.
+    consumer.redis.info().then(
+      () => serveAll(false),
+      () => serveAll(true),
+    );
   }
 
   queue(name = this.ownQueue): Queue {
@@ -156,103 +165,70 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   async add(jobs: readonly NewDurableJob[], { batch }: { batch: boolean }): Promise<unknown> {
+    const { producer, host } = this.started!;
     const name = jobs[0]!.options.queue ?? this.ownQueue;
-    if (this.working && !this.served.has(name)) {
-      const cause = `queue "${name}" stands on no handler and not in bullmqStore({ queues })`;
-      const advice = 'after a restart nobody works it off before something is stored in it again. Add it there.';
-      this.started?.host.report(cause, `${cause}: ${advice}`);
+    if (this.consumer !== null && !this.served.has(name)) {
+      const cause = `queue "${name}" is named by no handler and not in bullmqStore({ queues })`;
+      host.report(
+        cause,
+        `${cause}: after a restart no process works it off before something is stored in it again. Add it there.`,
+      );
     }
     this.serve(name);
-    const queue = this.queue(name);
     // One wait for all that is stored meanwhile, since each listens to the client.
-    await entryOf(this.attempts, queue, () => attempted(queue).finally(() => this.attempts.delete(queue)));
+    await (this.connecting ??= whenAttempted(producer.redis).finally(() => (this.connecting = null)));
     try {
-      return await queue.addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
+      return await this.queue(name).addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
     } catch (error) {
-      // A transaction's errors stand in its answer, where ioredis' own `reconnectOnError` does not look.
-      if (this.needsAnew(error as Error)) await reconnect(queue);
+      // A transaction's errors are in its answer, which ioredis' own `reconnectOnError` does not read.
+      if (this.needsAnew(error as Error)) producer.redis.disconnect(true);
       throw error;
     }
   }
 
   async pauseWorker(): Promise<void> {
-    this.working = false;
+    this.paused = true;
+    this.working = null;
     await Promise.all([...this.workers.values()].map((worker) => worker.pause()));
   }
 
   async stopWorker(deadlineMs: number): Promise<void> {
-    this.working = false;
+    this.paused = true;
+    this.working = null;
     await Promise.all([...this.workers.values()].map((worker) => worker.stop(deadlineMs)));
+    this.consumer?.release();
   }
 
   async close(): Promise<void> {
-    this.closed = true;
-    await Promise.all([...this.queues.values()].map(closeQueue));
-    this.started?.connection.release();
+    await within(CLOSE_TIMEOUT_MS, () => settleAll([...this.queues.values()].map((queue) => queue.close())));
+    this.started?.producer.release();
   }
 
-  private open(name: string, refused = 0): Queue {
-    const { bullmq, connection, host } = this.started!;
-    const { waitsForReady } = this;
-    const queue = new bullmq.Queue(name, {
-      connection: connection.options,
+  private open(name: string): Queue {
+    const { libraries, producer } = this.started!;
+    const queue = new libraries.bullmq.Queue(name, {
+      connection: producer.redis,
       prefix: this.prefix,
       // Without these two, a queue made while Redis is away waits for ever, and so does every `add`.
-      skipWaitingForReady: !waitsForReady,
+      skipWaitingForReady: true,
       skipVersionCheck: true,
     });
-    queue.on('error', (error) => {
-      // Asked too early: no word on Redis.
-      if (!waitsForReady && error.message.startsWith("Stream isn't writeable")) return;
-      const cause = `Redis of queue "${name}": ${reasonOf(error)}`;
-      host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
-    });
+    // Its client reports them.
+    queue.on('error', () => {});
     this.queues.set(name, queue);
-    clientOf(queue).then(
-      (client) => {
-        this.connectWorker ??= () => workerConnection(this.options.connection, client);
-        this.serveAll();
-      },
-      // BullMQ before 5.38 asks for INFO all the same; once that was refused, the queue never connects.
-      () => {
-        if (waitsForReady)
-          setTimeout(() => this.openAgain(queue, refused + 1), backoffMs(refused + 1, OPEN_AGAIN)).unref();
-        else this.openAgain(queue, 0);
-      },
-    );
     return queue;
-  }
-
-  private openAgain(queue: Queue, refused: number): void {
-    if (this.closed) return;
-    this.waitsForReady = true;
-    void closeQueue(queue);
-    this.open(queue.name, refused);
-  }
-
-  private serveAll(): void {
-    if (!this.working) return;
-    for (const name of [...this.served, ...this.options.queues.keys(), ...this.started!.host.queues()])
-      this.serve(name);
   }
 
   /** Makes its worker, where and when there are workers. */
   private serve(name: string): void {
     this.served.add(name);
     const { worker, queues } = this.options;
-    if (worker === null || !this.working || this.connectWorker === null || this.workers.has(name)) return;
-    const { bullmq, host } = this.started!;
+    if (this.working === null || worker === null || this.workers.has(name)) return;
+    const { libraries, host } = this.started!;
     const options = queues.get(name) ?? (name === this.ownQueue ? worker : alone.read(undefined, name));
-    this.workers.set(name, new JobWorker(bullmq, name, this.connectWorker, { ...options, prefix: this.prefix }, host));
+    const connection = { connection: this.consumer!.redis, prefix: this.prefix, ...this.working };
+    this.workers.set(name, new JobWorker(libraries.bullmq, name, connection, options, host));
   }
-}
-
-async function closeQueue(queue: Queue): Promise<void> {
-  // Before its first connection, which only BullMQ before 5.38 waits for, its errors would have no listener: `release` ends it.
-  if (!(await within(CLOSE_TIMEOUT_MS, () => clientOf(queue).catch(() => {})))) return;
-  // Redis away: there is nobody to say goodbye to. What remains is to stop reconnecting.
-  const closed = await within(CLOSE_TIMEOUT_MS, () => queue.close()).catch(() => false);
-  if (!closed) await within(CLOSE_TIMEOUT_MS, () => queue.disconnect()).catch(() => {});
 }
 
 /** Services that share a Redis have a queue each. BullMQ allows no colon, and dashboards no slash. */
@@ -260,3 +236,41 @@ function defaultQueueName(): string {
   const name = applicationName()?.replaceAll(/[^\w.-]/g, '-');
   return name === undefined ? 'nestjs-perf' : `nestjs-perf-${name}`;
 }
+
+const concurrency = number({ default: 10, unit: 'a whole number of jobs', min: 1, integer: true });
+const alone = object({ concurrency });
+const queueRow = object({
+  concurrency,
+  limiter: optional(
+    object({
+      max: number({ default: 1, unit: 'a whole number of jobs', min: 1, integer: true }),
+      duration: duration({ default: 1_000, min: 1 }),
+    }),
+  ),
+});
+const isRecord = (given: unknown): given is object =>
+  typeof given === 'object' && given !== null && !Array.isArray(given);
+const QUEUES = 'an object of queue names and their options';
+const queuesRow: Option<ReadonlyMap<string, QueueWorkerOptions>> = {
+  expected: QUEUES,
+  read(given = {}, path) {
+    if (!isRecord(given)) throw optionError(path, QUEUES, given);
+    return new Map(
+      Object.entries(given).map(([name, options]) => {
+        if (!isQueueName(name)) throw optionError(path, 'queue names without `:`', name);
+        return [name, queueRow.read(options, `${path}.${name}`)];
+      }),
+    );
+  },
+};
+const table = object({
+  // BullMQ's queues in a Cluster need hash tags in their names.
+  connection: connectionOption<RedisConnection>({ cluster: false }),
+  prefix: keyPrefix,
+  queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
+  queues: queuesRow,
+  worker: feature({ concurrency }),
+  spillPath: optional(folderPath),
+  spillMaxBytes: bytes({ default: 1024 ** 3, min: 1 }),
+  writeTimeoutMs: timeout({ default: 5_000, min: 1 }),
+});

@@ -1,29 +1,15 @@
-import { once, type EventEmitter } from 'node:events';
-import type { ConnectionOptions, Queue } from 'bullmq';
+import { once } from 'node:events';
+import type { ConnectionOptions } from 'bullmq';
+import type { Redis } from 'ioredis';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
-import { isClient, needsAnew, connectionOptions, OWN_PREFIX, reconnectInMs } from '../redis/connection.js';
-
-export type Bullmq = typeof import('bullmq');
-
-/** Connection options of a queue or worker, and how to end the clients that were made for it. */
-export interface Connection {
-  readonly options: ConnectionOptions;
-  /**
-   * Ends reconnecting, also on connections that BullMQ has copied from it, and a client that we have made: BullMQ leaves
-   * alone what it was handed, and does not get through to a connection that was never made.
-   */
-  readonly release: () => void;
-}
+import { connectionOptions, isClient, needsAnew, OWN_PREFIX, reconnectInMs } from '../redis/connection.js';
 
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
 const SILENT_MS = 10_000;
 const WORKER_BEAT_MS = 8_000;
-/** A Sentinel that owes an answer for so long is given up, and the next is asked, milliseconds. */
+/** A Sentinel that owes an answer for so long is given up for the next, milliseconds. */
 const SENTINEL_MS = 3_000;
-
-/** BullMQ's loop asks again at once when Redis has refused its command: when it may, milliseconds. */
-const REFUSED_MS = 1_000;
 
 type RetryStrategy = (times: number) => unknown;
 
@@ -38,26 +24,30 @@ type GivenOptions = RedisClient['options'] & {
   readonly sentinelCommandTimeout?: number;
 };
 
-/** A client of ioredis as BullMQ hands it out. */
-export interface WorkerClient {
-  readonly status: string;
-  disconnect(reconnect?: boolean): void;
-  ping(): Promise<unknown>;
-  duplicate(override: object): WorkerClient;
-}
-
 export type RedisConnection = string | ConnectionOptions | RedisClient;
 
+export interface Libraries {
+  readonly bullmq: typeof import('bullmq');
+  readonly Redis: typeof Redis;
+}
+
+type OnError = (error: Error) => void;
+
+/** A client that this library has made. */
+export interface OwnClient {
+  readonly redis: Redis;
+  /** Ends it, its duplicates and their reconnecting. */
+  readonly release: () => void;
+}
+
 /**
- * BullMQ, loaded at boot rather than with this module, so that its absence can be said in words.
+ * BullMQ and ioredis, loaded at boot rather than with this module, so that their absence is an error in words.
  * @throws PERF_ERR_MISSING_PEER
  */
-export async function importBullmq(connection: RedisConnection): Promise<Bullmq> {
+export async function loadLibraries(): Promise<Libraries> {
   try {
-    const bullmq = await import('bullmq');
-    // BullMQ 6 brings no Redis client along, and tells so only in the background.
-    if (!isClient(connection) && 'createPostgresBackend' in bullmq) await import('ioredis');
-    return bullmq;
+    const [bullmq, { Redis }] = await Promise.all([import('bullmq'), import('ioredis')]);
+    return { bullmq, Redis };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
@@ -73,135 +63,102 @@ export async function importBullmq(connection: RedisConnection): Promise<Bullmq>
  * For the producer: a command fails at once without a connection, and after one reconnect with one. ioredis' own offline
  * queue would grow without bound; the buffer here is bounded and counted.
  */
-export const producerConnection = (connection: RedisConnection): Connection =>
-  connect(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 1, socketTimeout: SILENT_MS });
-
-/** BullMQ 6 has no `client`, and adds in a pipeline, whose errors ioredis does hear. */
-export async function reconnect(queue: object): Promise<void> {
-  const { client } = queue as { client?: Promise<{ disconnect(reconnect: boolean): void }> };
-  (await client)?.disconnect(true);
-}
-
-export function clientOf(queue: Queue): Promise<WorkerClient & EventEmitter> {
-  // BullMQ 5, and BullMQ 6.
-  const of = queue as { client?: Promise<unknown>; getBackend?(): object };
-  return (of.client ?? (of.getBackend!() as { client: Promise<unknown> }).client) as ReturnType<typeof clientOf>;
+export function openProducer(libraries: Libraries, connection: RedisConnection, onError: OnError): OwnClient {
+  const bounded = { enableOfflineQueue: false, maxRetriesPerRequest: 1, socketTimeout: SILENT_MS };
+  return open(libraries, connection, bounded, onError);
 }
 
 /** Waits while a connection is being made, `SILENT_MS` at most: commands of a producer would fail until then, though nothing is wrong. */
-export async function attempted(queue: Queue): Promise<void> {
+export async function whenAttempted(redis: Redis): Promise<void> {
+  if (!redis.status.startsWith('connect')) return;
   const over = new AbortController();
-  const ended = async (): Promise<void> => {
-    const client = await clientOf(queue);
-    if (!client.status.startsWith('connect')) return;
-    const ends = ['ready', 'close'].map((event) => once(client, event, { signal: over.signal }));
-    // Rejects where the client tells of an error.
-    await Promise.race(ends).catch(() => {});
-  };
+  const ends = ['ready', 'close'].map((event) => once(redis, event, { signal: over.signal }));
+  // Rejects where the client emits an error.
+  const ended = (): Promise<unknown> => Promise.race(ends).catch(() => {});
   await within(SILENT_MS, ended).finally(() => over.abort());
 }
 
 /**
- * How to connect workers: by duplicates of a queue's client, which BullMQ tells of at once. Of options it would make clients that
- * nobody sees before they are ready, and one that is half open until then would never be given up.
- * A worker may wait for as long as it takes, and BullMQ demands it. The application's own bounds would end its reads. So would
- * ioredis' `socketTimeout`, which in ioredis 5 also holds up the end of the process: what is half open is given up here.
+ * For workers, which wait for as long as it takes, as BullMQ demands: the application's own bounds would end their reads, and ioredis'
+ * `socketTimeout` delays the end of the process. What is half open is given up here, in duplicates that BullMQ makes too.
  */
-export function workerConnection(connection: RedisConnection, pattern: WorkerClient): Connection {
-  const override = {
+export function openConsumer(libraries: Libraries, connection: RedisConnection, onError: OnError): OwnClient {
+  const unbounded = {
     enableOfflineQueue: true,
     maxRetriesPerRequest: null,
     commandTimeout: undefined,
     socketTimeout: undefined,
   };
-  const made = connect(connection, override, isRefused, pattern);
-  const client = made.options as unknown as WorkerClient;
-  const beats = [watch(client, true)];
-  const copies: WorkerClient[] = [];
-  const duplicate = client.duplicate.bind(client);
-  client.duplicate = (given) => {
-    const copy = duplicate(given);
+  const { redis, release } = open(libraries, connection, unbounded, onError);
+  const copies: Redis[] = [];
+  const beats = [watch(redis, true)];
+  const duplicate = redis.duplicate.bind(redis);
+  redis.duplicate = (override) => {
+    const copy = duplicate(override);
     copies.push(copy);
-    // Reads that wait BullMQ gives up itself.
-    beats.push(watch(copy, false));
+    // BullMQ names the connection with which it waits for jobs, and gives those reads up itself.
+    beats.push(watch(copy, override?.connectionName === undefined));
     return copy;
   };
   return {
-    options: made.options,
+    redis,
     release: () => {
       for (const beat of beats) clearInterval(beat);
-      made.release();
-      // Another goodbye to one that has ended would hold up the end of the process for 2 s.
+      release();
+      // Another goodbye to one that has ended would delay the end of the process for 2 s.
       for (const copy of copies) if (copy.status !== 'end') copy.disconnect();
     },
   };
 }
 
-/** An error that `endsTurn` is answered by a connection made anew, after `REFUSED_MS`: until then commands wait. */
-function connect(
-  connection: RedisConnection,
-  override: object,
-  endsTurn: (error: Error) => boolean = () => false,
-  pattern: object | string = connection,
-): Connection {
+function open({ Redis }: Libraries, connection: RedisConnection, override: object, onError: OnError): OwnClient {
   let released = false;
-  let refused = false;
   const own = isClient(connection) ? connection.options : connectionOptions(connection);
   const given: GivenOptions | undefined = own;
   // ioredis gives up, and lets the process end, when a strategy returns no number. The application's own may give up for its client.
   const untilReleased =
-    // BullMQ's own default waits up to 20 s.
     (usual: RetryStrategy | null = reconnectInMs): RetryStrategy =>
-      (times) => {
-        if (released) return null;
-        const pausesMs = refused ? REFUSED_MS : usual?.(times);
-        refused = false;
-        return typeof pausesMs === 'number' ? pausesMs : reconnectInMs(times);
-      };
-  const usualAnew = given?.reconnectOnError ?? needsAnew(/READONLY/);
-  const reconnectOnError = (error: Error): unknown => {
-    const ends = endsTurn(error);
-    refused ||= ends;
-    return usualAnew(error) || ends;
-  };
-  // Without these options BullMQ's first attempt would be its last.
+    (times) => {
+      if (released) return null;
+      const pausesMs = usual?.(times);
+      return typeof pausesMs === 'number' ? pausesMs : reconnectInMs(times);
+    };
   const options = {
+    ...(isClient(connection) ? {} : own),
     ...override,
     ...OWN_PREFIX,
+    // With it, the first attempt would be the last.
     lazyConnect: false,
     retryStrategy: untilReleased(given?.retryStrategy),
     sentinelRetryStrategy: untilReleased(given?.sentinelRetryStrategy),
     sentinelCommandTimeout: given?.sentinelCommandTimeout ?? SENTINEL_MS,
-    reconnectOnError,
+    reconnectOnError: given?.reconnectOnError ?? needsAnew(/READONLY/),
   };
-  const client = isClient<RedisClient>(pattern) ? pattern.duplicate(options) : null;
+  const redis = isClient<RedisClient>(connection)
+    ? (connection.duplicate(options) as Redis)
+    : new Redis(options as object);
+  redis.on('error', onError);
   return {
-    options: client ?? ({ ...own, ...options } as ConnectionOptions),
+    redis,
     release: () => {
       released = true;
-      client?.disconnect();
+      redis.disconnect();
     },
   };
 }
 
 /** Makes a connection anew that waits for the answer to a ping, or to its greeting, from one beat to the next. */
-function watch(client: WorkerClient, pings: boolean): NodeJS.Timeout {
+function watch(redis: Redis, pings: boolean): NodeJS.Timeout {
   let owing: string | null = null;
   const answered = (): void => void (owing = null);
   const beat = (): void => {
-    const { status } = client;
+    const { status } = redis;
     if (status === owing) {
       owing = null;
-      return client.disconnect(true);
+      return redis.disconnect(true);
     }
     owing = status === 'connect' || (status === 'ready' && pings) ? status : null;
-    if (owing === 'ready') client.ping().then(answered, answered);
+    if (owing === 'ready') redis.ping().then(answered, answered);
   };
   return setInterval(beat, WORKER_BEAT_MS).unref();
 }
-
-/** Redis lacks memory, a disk or a replica, or its user lacks the right to a command of BullMQ's loop. */
-const isRefused = ({ message }: Error): boolean =>
-  /^(?:OOM|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|LOADING|READONLY|BUSY|NOAUTH|NOPERM .*'(?:eval|evalsha|bzpopmin)') /.test(
-    message,
-  );

@@ -7,7 +7,6 @@ import type { DurableJob, NewDurableJob } from '../../defer/durable/durable-stor
 export interface ItemData {
   /** The item's id. A job on its own has it only where BullMQ could not take it as it is. */
   id?: string;
-  /** Left out when undefined. */
   data?: unknown;
   requestId: string | null;
   status: number | null;
@@ -28,15 +27,15 @@ interface CommonData {
 
 /**
  * Completed jobs are remembered for a while: a bulk whose answer was lost is sent again after 30 s, and finds its ids taken, up to
- * 1,500 jobs a second. Failed ones stay until somebody looks at them.
+ * 1,500 jobs a second. Failed ones stay for a month.
  */
 const KEEP = { removeOnComplete: { age: 600, count: 50_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
 /** A strategy of our workers: exponential with jitter like BullMQ's own, but bounded. */
 export const BOUNDED_BACKOFF = 'nestjs-perf';
 
 export function makeJob(job: NewDurableJob) {
-  const { id: _, ...item } = itemOf(job);
-  const jobId = jobIdOf(job.id);
+  const { id: _, ...item } = makeItem(job);
+  const jobId = makeJobId(job.id);
   return jobWith(job, jobId, jobId === job.id ? item : { ...item, id: job.id });
 }
 
@@ -47,16 +46,16 @@ export function makeJob(job: NewDurableJob) {
 export function makeBatchJob(jobs: readonly NewDurableJob[]) {
   const ids = jobs.map(({ id }) => `${id}\n`).join('');
   const id = createHash('sha256').update(ids).digest('hex').slice(0, 32);
-  return jobWith(jobs[0]!, `batch-${id}`, { items: jobs.map(itemOf) });
+  return jobWith(jobs[0]!, `batch-${id}`, { items: jobs.map(makeItem) });
 }
 
-function itemOf({ id, data, requestId, status, at, traceparent, route }: NewDurableJob): ItemData {
+function makeItem({ id, data, requestId, status, at, traceparent, route }: NewDurableJob): ItemData {
   const item = { id, data, requestId, status, at };
   return { ...item, ...(traceparent === null ? {} : { traceparent }), ...(route === null ? {} : { route }) };
 }
 
 /** BullMQ refuses whole numbers and colons. Different ids stay different. */
-function jobIdOf(id: string): string {
+function makeJobId(id: string): string {
   return /^-?\d+$/.test(id) || id.includes(':') || id.startsWith('id-') ? `id-${encodeURIComponent(id)}` : id;
 }
 
@@ -84,7 +83,7 @@ export interface ReadJob {
   readonly jobs: readonly DurableJob[];
   /** All of them are one job, for `runBatch`. */
   readonly isBatch: boolean;
-  /** Since when no worker has had its class, epoch milliseconds; null when none has said so. */
+  /** Since when no worker has had its class, epoch milliseconds; null when none has written it. */
   readonly unknownSinceMs: number | null;
 }
 

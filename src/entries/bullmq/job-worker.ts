@@ -1,18 +1,21 @@
 import { setMaxListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { BackoffStrategy, Job, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../core/backoff.js';
-import type { DurableStoreHost, WorkKind } from '../../defer/durable/durable-store.js';
-import type { Bullmq, Connection } from './connection.js';
+import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
+import { isServerTrouble } from '../../defer/outbox/server-trouble.js';
+import type { Libraries } from './connection.js';
 import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
 import { settleAll } from '../../core/settle-all.js';
 
 /** For a last word with Redis when the deadline has passed already, milliseconds. */
 const LAST_WORD_MS = 500;
 /**
- * When a job whose class this process does not have is looked at again, milliseconds: soon at first, since each look finds the
- * right one of two services in half of all cases, and then ever less often.
+ * When a job whose class this process does not have is taken again, milliseconds: an eighth of the time that no worker has had it,
+ * soon at first, since each turn finds the right one of two services in half of all cases.
  */
 const ELSEWHERE_MS = { first: 1_000, next: 5_000, last: 300_000 };
 /** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
@@ -22,11 +25,13 @@ export const UNKNOWN_MS = 3_600_000;
  * unlucky deploys, and work with attempts left is over. Bounded, because the job may be what kills them.
  */
 const MAX_STALLED_COUNT = 10;
+/** The start of BullMQ's error for a job that it fails by itself, in no process. */
+const STALLED = 'job stalled more than';
 /** When a job that was cut off at shutdown, or came too late for it, runs again, milliseconds. */
 const PUT_BACK_MS = 1_000;
-/** How soon Redis is asked again that was away, or has refused, milliseconds. */
+/** How soon a worker tries again after Redis was away, or has refused, milliseconds. */
 const RETRY_MS = 1_000;
-/** For jobs to end that were told to, milliseconds. */
+/** For jobs to end that were aborted, milliseconds. */
 const ABORT_MS = 100;
 
 export interface QueueWorkerOptions {
@@ -34,60 +39,59 @@ export interface QueueWorkerOptions {
   readonly limiter?: { readonly max: number; readonly duration: number } | null;
 }
 
+interface WorkerConnection {
+  readonly connection: Redis;
+  readonly prefix: string;
+  readonly skipVersionCheck: boolean;
+}
+
+/** Runs the jobs of one queue. */
 export class JobWorker {
   private worker: Worker;
-  private connection!: Connection;
-  /** Ends the one before, to which INFO was refused, say; not while one of its connections still waits for that: BullMQ 5 minds. */
-  private endRefused = (): void => {};
   private readonly active = new Set<{ job: Job; token: string | undefined; running: Promise<void> }>();
-  /** Jobs that have ended and that Redis has not been told of, in their order. */
-  private readonly untold = new Set<string | undefined>();
-  /** Jobs that were given to this process; BullMQ fails others by itself. */
-  private readonly given = new WeakSet<Job>();
   private readonly stopping = new AbortController();
   private paused = false;
   /** BullMQ works jobs off; before that there is nothing to pause, and its `close` would leave its errors without a listener. */
   private runs = false;
+  private resting = false;
 
   constructor(
-    private readonly bullmq: Bullmq,
+    private readonly bullmq: Libraries['bullmq'],
     private readonly queueName: string,
-    private readonly connect: () => Connection,
-    private readonly options: QueueWorkerOptions & { readonly prefix: string },
+    private readonly connection: WorkerConnection,
+    private readonly options: QueueWorkerOptions,
     private readonly host: DurableStoreHost,
   ) {
     // All that run at a time listen to it.
     setMaxListeners(0, this.stopping.signal);
-    this.worker = this.open(false);
+    this.worker = this.open(connection.skipVersionCheck);
   }
 
-  /** Runs once Redis has told its version: a worker to which INFO is refused would ask again for ever, and give up no turn. */
   private open(skipVersionCheck: boolean): Worker {
     const { bullmq, queueName, host } = this;
-    const { concurrency, limiter, prefix } = this.options;
-    this.connection = this.connect();
+    const { concurrency, limiter } = this.options;
     const worker = new bullmq.Worker(queueName, (job: Job, token?: string) => this.process(job, token), {
-      connection: this.connection.options,
-      prefix,
+      connection: this.connection.connection,
+      prefix: this.connection.prefix,
       concurrency,
       ...(limiter ? { limiter } : {}),
       autorun: false,
       skipVersionCheck,
-      // How soon it asks again after Redis was away; 15 s otherwise, which would also hold up the end of the process.
+      // 15 s otherwise, which would also delay the end of the process.
       runRetryDelay: RETRY_MS,
       maxStalledCount: MAX_STALLED_COUNT,
       settings: { backoffStrategy: boundedBackoff },
     });
-    worker.on('completed', ({ id }) => this.told(id));
     worker.on('failed', (job, error) => {
-      this.told(job?.id);
-      if (job !== undefined && !this.given.has(job)) host.givenUp?.(readJob(job)?.jobs ?? [], job.attemptsMade, error);
+      const isOurs = !error.message.startsWith(STALLED);
+      if (job !== undefined && !isOurs) host.givenUp?.(readJob(job)?.jobs ?? [], job.attemptsMade, error);
     });
     worker.on('error', (error) => {
       // A job that was put back has no lock any more, when it ends after all.
       if (this.stopping.signal.aborted) return;
       const cause = `worker of queue "${queueName}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
+      if (isServerTrouble(error)) void this.rest(worker);
     });
     worker.waitUntilReady().then(
       () => {
@@ -95,16 +99,20 @@ export class JobWorker {
         this.runs = true;
         worker.run().catch((error: Error) => worker.emit('error', error));
       },
-      () => setTimeout(() => this.openAgain(), RETRY_MS).unref(),
+      // A busy script may refuse INFO. Its connections end with those of all workers.
+      () => setTimeout(() => (this.paused ? undefined : (this.worker = this.open(true))), RETRY_MS).unref(),
     );
     return worker;
   }
 
-  private openAgain(): void {
-    if (this.paused) return;
-    this.endRefused();
-    this.endRefused = this.connection.release;
-    this.worker = this.open(true);
+  /** BullMQ would try again at once when Redis has refused its command, for want of a right or of memory. */
+  private async rest(worker: Worker): Promise<void> {
+    if (this.resting || !this.runs || this.paused) return;
+    this.resting = true;
+    await worker.pause(true);
+    await sleep(RETRY_MS, undefined, { ref: false });
+    this.resting = false;
+    if (!this.paused) void worker.resume();
   }
 
   async pause(): Promise<void> {
@@ -131,59 +139,40 @@ export class JobWorker {
       const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
       await within(LAST_WORD_MS, () => settleAll(putBack));
     }
-    this.endRefused();
-    // With nothing to tell, Redis is waited for only as long as it takes when it is there.
-    const hasNews = this.active.size + this.untold.size > 0;
-    if (this.runs) await within(hasNews ? leftMs() : LAST_WORD_MS, () => this.worker.close(this.active.size > 0));
-    this.connection.release();
+    // A job that has ended while Redis was away runs again elsewhere: it is not waited for.
+    const closeMs = this.connection.connection.status === 'ready' ? leftMs() : LAST_WORD_MS;
+    if (this.runs) await within(closeMs, () => this.worker.close(this.active.size > 0));
   }
 
   private idle(): Promise<unknown> {
     return settleAll(Array.from(this.active, ({ running }) => running));
   }
 
-  /** Redis knows that this job has ended, so it has answered for those before it too; one that lost its lock emits no event. */
-  private told(id: string | undefined): void {
-    if (!this.untold.has(id)) return;
-    for (const other of this.untold) {
-      this.untold.delete(other);
-      if (other === id) return;
-    }
-  }
-
   private async process(job: Job, token: string | undefined): Promise<void> {
     // BullMQ still takes the job for which it was waiting when it was paused.
     if (this.paused) return this.putBack(job, token, PUT_BACK_MS);
-    this.given.add(job);
     const read = readJob(job);
     if (read === null) {
       const cause = `job "${job.name}" on queue "${this.queueName}" is no durable work of nestjs-perf: give bullmqStore() a queue of its own`;
       this.host.report(cause, `${cause}. The job has failed.`);
       throw new this.bullmq.UnrecoverableError(cause);
     }
-    const kind = this.host.kindOf(read.jobs[0]!.work);
+    const kind = this.host.findKind(read.jobs[0]!.work);
     if (typeof kind === 'object') return this.leaveToOthers(job, token, read, kind.whyNot);
     if (read.isBatch && kind === 'one')
       throw this.makeDead(job, read, 'it is a batch, and its class has no `runBatch`');
-    const active = { job, token, running: this.run(job, kind, read) };
+    const running = this.host.run(read.jobs, job.attemptsMade + 1, this.stopping.signal);
+    const active = { job, token, running };
     this.active.add(active);
     try {
-      return await active.running;
+      return await running;
     } catch (error) {
       // It has heeded the signal of the shutdown, which is no failure.
       if (!this.stopping.signal.aborted) throw error;
     } finally {
       this.active.delete(active);
-      this.untold.add(job.id);
     }
     await this.putBack(job, token, PUT_BACK_MS);
-  }
-
-  private async run(job: Job, kind: WorkKind, { jobs }: ReadJob): Promise<void> {
-    const { host, stopping } = this;
-    const attempt = job.attemptsMade + 1;
-    if (kind === 'batch') await host.runBatch(jobs, attempt, stopping.signal);
-    else await host.run(jobs[0]!, attempt, stopping.signal);
   }
 
   /** For a process that has its class: a newer one in a deploy, or another service. No attempt is counted. */
@@ -194,12 +183,9 @@ export class JobWorker {
     if (unknownMs >= UNKNOWN_MS) throw this.makeDead(job, read, `no worker has had its class for an hour: ${whyNot}`);
     const cause = `durable work "${job.name}" of queue "${this.queueName}" waits for another process`;
     this.host.report(cause, `${cause}: ${whyNot}. After an hour its jobs are dead letters.`);
+    if (read.unknownSinceMs === null) await job.updateData({ ...(job.data as object), unknownSinceMs: sinceMs });
     const { first, next, last } = ELSEWHERE_MS;
-    let waitMs = Math.min(last, Math.max(next, unknownMs / 8));
-    if (read.unknownSinceMs === null) {
-      await job.updateData({ ...(job.data as object), unknownSinceMs: sinceMs });
-      waitMs = first;
-    }
+    const waitMs = read.unknownSinceMs === null ? first : Math.min(last, Math.max(next, unknownMs / 8));
     return this.putBack(job, token, waitMs * (1 + Math.random()));
   }
 
@@ -210,10 +196,9 @@ export class JobWorker {
     return error;
   }
 
-  /** For another process, or for later: burns no attempt. Always throws what tells BullMQ so. */
+  /** For another process, or for later: burns no attempt. Always throws BullMQ's error for it. */
   private async putBack(job: Job, token: string | undefined, delayMs: number): Promise<never> {
     await job.moveToDelayed(Date.now() + delayMs, token);
-    this.told(job.id);
     throw new this.bullmq.DelayedError();
   }
 }

@@ -23,7 +23,8 @@ async function startStore(
   const store = bullmqStore({ connection, queue: 'worker', worker });
   await store.start({
     ...NO_WORKER,
-    run: async ({ id }) => {
+    run: async (jobs) => {
+      const { id } = jobs[0]!;
       ran.push(id);
       await ending(id);
     },

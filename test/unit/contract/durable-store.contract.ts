@@ -43,15 +43,11 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
       const store = place.store({ worker });
       stores.push(store);
       await store.start({
-        run: async (job, attempt) => {
-          ran.push({ job, attempt });
-          if (await fail(job, attempt)) throw new Error(`${job.id} fails`);
-        },
-        runBatch: async (jobs, attempt) => {
+        run: async (jobs, attempt) => {
           for (const job of jobs) ran.push({ job, attempt });
-          if (await fail(jobs[0]!, attempt)) throw new Error('the batch fails');
+          if (await fail(jobs[0]!, attempt)) throw new Error(`${jobs[0]!.id} fails`);
         },
-        kindOf: (work) => (work === 'WriteAudit' ? 'batch' : 'one'),
+        findKind: (work) => (work === 'WriteAudit' ? 'batch' : 'one'),
         queues: () => [],
         report: (_, message) => reports.push(message),
       });

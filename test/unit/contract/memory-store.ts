@@ -86,10 +86,8 @@ export class MemoryStore implements DurableStore {
   }
 
   private async runItems(items: readonly DurableJob[], attempt: number): Promise<void> {
-    const batched = this.host!.kindOf(items[0]!.work) === 'batch';
-    const running = batched
-      ? [this.host!.runBatch(items, attempt)]
-      : items.map((item) => this.host!.run(item, attempt));
+    const batched = this.host!.findKind(items[0]!.work) === 'batch';
+    const running = batched ? [this.host!.run(items, attempt)] : items.map((item) => this.host!.run([item], attempt));
     const results = await Promise.allSettled(running);
     const hasFailed = (i: number): boolean => results[batched ? 0 : i]!.status === 'rejected';
     const failed = items.filter((item, i) => hasFailed(i) && attempt < item.attempts);

@@ -20,8 +20,7 @@ export const entryOf = (id: string, data: unknown = { id }): DurableEntry => ({
 /** A process that runs nothing. */
 export const NO_WORKER: DurableStoreHost = {
   run: () => Promise.resolve(),
-  runBatch: () => Promise.resolve(),
-  kindOf: () => 'one',
+  findKind: () => 'one',
   queues: () => [],
   report: () => {},
 };

@@ -1,11 +1,11 @@
 import type { DeferredRecord } from '../../../src/core/record.js';
 import type { RequestState } from '../../../src/request/request-state.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import type { Arming } from '../../../src/defer/arming.js';
+
 import { DeferEngine } from '../../../src/defer/defer-engine.js';
 import { deferOption, type DeferOptions } from '../../../src/defer/defer.options.js';
 import type { DeferInfo } from '../../../src/defer/deferred-work.js';
-import { TaskSequence } from '../../../src/defer/tasks/task.js';
+import { TaskSequence, type Arming } from '../../../src/defer/tasks/task.js';
 
 export const armingIn = (sequence: TaskSequence): Arming => ({ when: null, origin: null, sequence });
 /** As of code outside a request. */

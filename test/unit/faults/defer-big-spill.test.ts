@@ -3,9 +3,14 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { writeEntry } from '../../../src/defer/spill/line.js';
+import { ProcessFolder } from '../../../src/defer/spill/process-folder.js';
 import { Spill } from '../../../src/defer/spill/spill.js';
+import type { DeadLetter } from '../../../src/defer/spill/dead-letters.js';
+import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { handlePrototype, temporaryFolder } from '../../fixtures/disk.js';
-import { entryOf } from '../defer/durable-entry.js';
+import { until } from '../../fixtures/until.js';
+import { entryOf, NO_WORKER } from '../defer/durable-entry.js';
+import { engineWith } from '../defer/engine.fixture.js';
 
 const MIB = 1024 ** 2;
 /** Of 8 MiB each: 1 GiB in the long form. */
@@ -23,11 +28,13 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   const read = vi.spyOn(await handlePrototype(), 'read');
   onTestFinished(() => read.mockRestore());
   let found = 0;
-  const events = { report: () => {}, found: (entries: number) => void (found += entries), lost: () => {} };
-  const spill = new Spill({ path: root, maxBytes: 1024 * MIB }, events);
+  const counted = (entries: number): void => void (found += entries);
+  const events = { report: () => {}, found: counted, damaged: () => {}, lost: () => {} };
+  const folder = new ProcessFolder(root, () => {});
+  const spill = new Spill(folder, 'work', { maxBytes: 1024 * MIB }, events);
   const startedMs = performance.now();
-  await spill.open();
-  await spill.adopt(() => {});
+  await folder.open();
+  spill.adopt((await folder.adopt()).work);
   const bootMs = performance.now() - startedMs;
   expect(read).not.toHaveBeenCalled();
   expect([spill.unreadFiles, found]).toEqual([FILES, 0]);
@@ -36,7 +43,7 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   delays.enable();
   let taken = 0;
   while (taken < 2 * perFile) {
-    const { taken: some } = await spill.takeParked(500);
+    const some = await spill.takeParked(500);
     taken += some.length;
     spill.strike(some.map(({ place }) => place));
   }
@@ -45,5 +52,61 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   // Figures for whoever runs the long form: a busy machine says nothing of either.
   if (FILES > 8)
     console.log(`boot ${bootMs.toFixed(0)} ms, longest turn while reading ${(delays.max / 1e6).toFixed(0)} ms`);
-  await spill.close(20_000);
+  await spill.close();
+  await folder.release();
+}, 300_000);
+
+/** 200 MiB in the long form. */
+const DEAD_FILES = process.env['PERF_LONG'] === undefined ? 4 : 25;
+
+it(`${DEAD_FILES * 8} MiB of dead letters left behind, and the page open: durable work goes on beside it`, async () => {
+  const root = temporaryFolder();
+  const gone = join(root, '0af76519-16cd-43dd-8448-eb211c80319c');
+  mkdirSync(gone, { mode: 0o700 });
+  let count = 0;
+  for (let n = 1; n <= DEAD_FILES; n++) {
+    const lines: string[] = [];
+    for (let bytes = 0; bytes < 8 * MIB; bytes += lines.at(-1)!.length) {
+      const letter: DeadLetter = { ...entryOf(`d-${count++}`, 'x'.repeat(2_000)), error: 'refused', rejectedAt: count };
+      lines.push(writeEntry(letter));
+    }
+    writeFileSync(join(gone, `dead-${String(n).padStart(6, '0')}.ndjson`), lines.join(''));
+  }
+  const place = new MemoryPlace();
+  const store = new MemoryStore(place, false, { path: root, maxBytes: 1024 * MIB });
+  const { engine, reports } = engineWith({ store });
+  const delays = monitorEventLoopDelay({ resolution: 5 });
+  delays.enable();
+  await engine.durable!.start(NO_WORKER);
+  onTestFinished(() => engine.drain(1_000));
+  let isOpen = true;
+  const page = (async () => {
+    while (isOpen) {
+      await engine.rejected({ offset: -30, limit: 30 });
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  })();
+  const waitsMs: number[] = [];
+  for (let i = 0; i < 200; i++) {
+    const startedMs = performance.now();
+    const armed = engine.durable!.arm(entryOf(`w-${i}`), null)!;
+    await armed.written;
+    waitsMs.push(performance.now() - startedMs);
+    armed.commit(200);
+  }
+  const newest = async (): Promise<string | undefined> => (await engine.rejected({ offset: -1, limit: 1 }))[0]?.id;
+  await until('the last letter to be read', async () => (await newest()) === `d-${count - 1}`, 60_000);
+  isOpen = false;
+  await page;
+  delays.disable();
+  await engine.idle();
+  expect(place.known.size).toBe(200);
+  expect(await engine.rejected({ limit: 2_000 })).toHaveLength(1_000);
+  expect(reports).toEqual([expect.stringContaining('more than 1000 dead letters of durable work')]);
+  const longest = (delays.max / 1e6).toFixed(0);
+  if (DEAD_FILES > 4) {
+    console.log(
+      `longest turn ${longest} ms, longest wait of an answer for its disk ${Math.max(...waitsMs).toFixed(0)} ms`,
+    );
+  }
 }, 300_000);

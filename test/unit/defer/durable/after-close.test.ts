@@ -15,7 +15,7 @@ beforeEach(() => void (folder = temporaryFolder()));
 function start(place: MemoryPlace, run: () => unknown) {
   const store = new MemoryStore(place, true, { path: join(folder, 'spill'), maxBytes: 1024 ** 2 });
   const { engine, reports } = engineWith({ store });
-  const works = { find: () => ({ run }), kindOf: () => 'one' as const };
+  const works = { lookUp: () => ({ kind: 'one' as const, provide: () => ({ run }), durableName: 'SendReceipt' }) };
   const worker = new DurableWorker(works, engine.counters, new Set(), (_, message) => reports.push(message));
   return { engine, reports, durable: engine.durable!, worker };
 }
@@ -42,7 +42,7 @@ describe('after the application has closed', () => {
     const { engine, reports, durable, worker } = start(place, () => {
       return new Promise((_, reject) => (fail = () => reject(new Error('too late'))));
     });
-    const failed = worker.run({ ...entryOf('a'), data: {}, status: null }, 1).catch((error: Error) => error.message);
+    const failed = worker.run([{ ...entryOf('a'), data: {}, status: null }], 1).catch((error: Error) => error.message);
     await durable.start(worker);
     await engine.drain(0);
     const before = engine.stats();

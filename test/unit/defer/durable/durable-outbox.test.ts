@@ -142,7 +142,7 @@ describe('durable work in front of a store that comes and goes', () => {
     expect(engine.stats()).toMatchObject({ accepted: 3, stored: 2, dropped: 1, pending: 0 });
     expectBalanced(engine.stats());
     expect(reports).toContain(
-      `the spill file ${file} holds damaged lines: 1 were skipped, the others are sent. It is kept.`,
+      `${file} holds damaged lines: they are passed over, the others are sent. The file is kept.`,
     );
     await until('it to be put aside', () => readdirSync(path).some((name) => name.startsWith('damaged-')));
   });

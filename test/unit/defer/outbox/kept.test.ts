@@ -1,21 +1,19 @@
 import { expect, it } from 'vitest';
 import { toJson } from '../../../../src/defer/outbox/json.js';
-import { Rejects } from '../../../../src/defer/outbox/rejects.js';
+import { DeadLetters } from '../../../../src/defer/spill/dead-letters.js';
+import { entryOf } from '../durable-entry.js';
 import { RequestWork } from '../../../../src/defer/request-work.js';
 
-it('rejects in memory are bounded in bytes: the oldest is let go, which is said', () => {
-  const said: string[] = [];
-  const rejects = new Rejects((_, message) => said.push(message));
-  const bytes = 1024 * 1024;
-  for (let i = 0; i < 150; i++) {
-    const work = { id: `${i}`, name: 'mail', data: null, error: 'too large', rejectedAt: 0 };
-    rejects.add(work, bytes, () => true);
-  }
-  expect(rejects.list({ offset: 0, limit: 100 }).map(({ id }) => id)).toEqual(
+it('dead letters are bounded in bytes: the oldest is let go, which is reported', async () => {
+  const reports: string[] = [];
+  const dead = new DeadLetters(null, {}, (_, message) => reports.push(message));
+  const data = 'x'.repeat(1024 * 1024 - 2);
+  for (let i = 0; i < 150; i++) await dead.add({ ...entryOf(`${i}`, data), error: 'too large', rejectedAt: i });
+  expect((await dead.list({ offset: 0, limit: 100 })).map(({ id }) => id)).toEqual(
     Array.from({ length: 16 }, (_, i) => `${134 + i}`),
   );
-  expect(said[0]).toContain('the oldest, "mail", was let go');
-  expect(rejects.resend(undefined)).toBe(16);
+  expect(reports[0]).toContain('the oldest, "receipt", was let go');
+  expect(await dead.take(undefined, 100)).toHaveLength(16);
 });
 
 it('a request holds nothing of what is on disk, however long it lasts', async () => {

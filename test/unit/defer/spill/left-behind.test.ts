@@ -75,7 +75,7 @@ describe('what an earlier process has left in a spill', () => {
     writeFileSync(file!, readFileSync(file!, 'utf8').replace('"id":"a-2"', '"id:"a-2"'));
     const { spill } = await open();
     expect(await takeAll(spill)).toEqual(['a-1', 'a-3']);
-    expect(reports).toEqual([expect.stringContaining('holds damaged lines: 1 were skipped')]);
+    expect(reports).toEqual([expect.stringContaining('holds damaged lines')]);
     strike(spill, 'a-1', 'a-3');
     await until('it to be put aside', () => readdirSync(at.root).some((name) => name.startsWith('damaged-')));
   });

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
+import { DeadLetters } from '../../../../src/defer/spill/dead-letters.js';
+import { ProcessFolder } from '../../../../src/defer/spill/process-folder.js';
 import type { Place, Taken } from '../../../../src/defer/spill/segment.js';
 import { Spill } from '../../../../src/defer/spill/spill.js';
 import { temporaryFolder } from '../../../fixtures/disk.js';
@@ -10,11 +12,11 @@ import { entryOf } from '../durable-entry.js';
 export function spills() {
   const at = { folder: '', root: '' };
   const reports: string[] = [];
-  const opened = new Set<Spill>();
+  const opened = new Map<Spill, () => Promise<void>>();
   /** Where entries stand, by their ids. */
   const places = new Map<string, Place>();
   const take = async (spill: Spill, limit: number): Promise<readonly Taken[]> => {
-    const { taken } = await spill.takeParked(limit);
+    const taken = await spill.takeParked(limit);
     for (const { entry, place } of taken) places.set(entry.id, place);
     return taken;
   };
@@ -25,7 +27,7 @@ export function spills() {
     reports.length = 0;
   });
   afterEach(async () => {
-    for (const spill of opened) await spill.close(5_000);
+    for (const close of opened.values()) await close();
     opened.clear();
   });
   const report = (_: string, message: string): void => void reports.push(message);
@@ -34,19 +36,31 @@ export function spills() {
     reports,
     placesOf,
     async open({ path = at.root, maxBytes = 1024 ** 3, writeTimeoutMs = 20_000 } = {}) {
-      const counted = { found: 0, lost: 0 };
+      const counted = { found: 0, lost: 0, damaged: 0 };
       const found = (entries: number): void => void (counted.found += entries);
+      const damaged = (entries: number): void => void (counted.damaged += entries);
       const lost = (entries: number): void => void (counted.lost += entries);
-      const spill = new Spill({ path, maxBytes, writeTimeoutMs }, { report, found, lost });
-      await spill.open();
-      opened.add(spill);
-      await spill.adopt(() => {});
-      return { spill, counted };
+      const folder = new ProcessFolder(path, report);
+      const spill = new Spill(folder, 'work', { maxBytes, writeTimeoutMs }, { report, found, damaged, lost });
+      const dead = new DeadLetters(folder, { writeTimeoutMs }, report);
+      await folder.open();
+      opened.set(spill, async () => {
+        await Promise.all([spill.close(), dead.close()]);
+        await folder.release();
+      });
+      const adopt = () =>
+        folder.keepAdopting((files) => {
+          spill.adopt(files.work);
+          dead.adopt(files.dead);
+        });
+      await adopt();
+      return { spill, dead, counted, adopt };
     },
     /** What a crash leaves: the files as they are, of a process that no longer exists. */
     async crash(spill: Spill): Promise<void> {
+      const close = opened.get(spill)!;
       opened.delete(spill);
-      await spill.close(5_000);
+      await close();
     },
     /** `data` null: without any. */
     async put(spill: Spill, id: string, data?: unknown): Promise<boolean> {

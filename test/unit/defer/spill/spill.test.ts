@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { writeEntry } from '../../../../src/defer/spill/line.js';
 import { Segment } from '../../../../src/defer/spill/segment.js';
-import { diskError } from '../../../fixtures/disk.js';
+import { diskError, handlePrototype } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
 import { entryOf } from '../durable-entry.js';
 import { idsOf, spills } from './spill.fixture.js';
@@ -55,13 +55,21 @@ describe('the spill', () => {
     expect(JSON.parse(readFileSync(segments()[0]!, 'utf8'))).toMatchObject({ id: 'a-1', data: { orderId: 'x\ny' } });
   });
 
-  it('needs no file for each entry: one that is empty is written to again, and none is left at the end', async () => {
+  it('neither makes nor truncates a file for each entry: one file is written on up to 1 MiB, and none is left at the end', async () => {
     const { spill } = await open();
-    for (let i = 0; i < 5; i++) {
-      await Promise.all([put(spill, `a-${i}`), put(spill, `b-${i}`)]);
-      strike(spill, `a-${i}`, `b-${i}`);
-      await until('its file to be emptied', () => segments().every((file) => statSync(file).size === 0));
-    }
+    const truncate = vi.spyOn(await handlePrototype(), 'truncate');
+    const write = async (id: string, data?: string): Promise<void> => {
+      await put(spill, id, data);
+      strike(spill, id);
+      await until('it to be struck off', () => left().length === 0);
+    };
+    for (let i = 0; i < 5; i++) await write(`a-${i}`);
+    expect(segments()).toHaveLength(1);
+    expect(truncate).not.toHaveBeenCalled();
+    truncate.mockRestore();
+    await write('large', 'x'.repeat(1024 * 1024));
+    await until('its file to be emptied', () => segments().every((file) => statSync(file).size === 0));
+    await write('after');
     expect(segments()).toHaveLength(1);
     await crash(spill);
     expect(readdirSync(at.root)).toEqual([]);
@@ -152,33 +160,31 @@ describe('the spill', () => {
     }
     const { spill, counted } = await open();
     expect([spill.entries, spill.unreadFiles, counted.found]).toEqual([0, 3, 0]);
-    expect(idsOf(await take(spill, 100))).toHaveLength(1);
+    expect(idsOf(await take(spill, 1))).toHaveLength(1);
     expect([spill.entries, spill.unreadFiles, counted.found]).toEqual([1, 2, 1]);
   });
 
   it('keeps what was refused for good, until it is sent again', async () => {
     const first = await open();
-    for (const id of ['a-1', 'a-2', 'a-3']) await put(first.spill, id);
-    await first.spill.bury(entryOf('a-2'), placesOf('a-2')[0]!, 'Job a-2 exceeds the size limit');
-    await first.spill.bury(entryOf('a-3'), placesOf('a-3')[0]!, 'no');
+    const rejectedAt = Date.now();
+    await first.dead.add({ ...entryOf('a-2'), error: 'Job a-2 exceeds the size limit', rejectedAt });
+    await first.dead.add({ ...entryOf('a-3'), error: 'no', rejectedAt });
     await crash(first.spill);
-    expect(left()).toEqual(['a-1']);
-    const { spill } = await open();
-    const rejected = await spill.dead.read({ offset: 0, limit: 10 });
+    const { spill, dead } = await open();
+    const rejected = await dead.list({ offset: 0, limit: 10 });
     expect(rejected).toMatchObject([
-      { id: 'a-2', error: 'Job a-2 exceeds the size limit', json: '{"id":"a-2"}' },
+      { id: 'a-2', error: 'Job a-2 exceeds the size limit', data: { id: 'a-2' }, rejectedAt },
       { id: 'a-3' },
     ]);
-    expect(rejected[0]!.rejectedAt).toBeGreaterThan(Date.now() - 60_000);
-    const taken = await spill.dead.take(new Set(['a-2']), 10);
+    const taken = await dead.take(['a-2'], 10);
     expect(taken.map(({ letter }) => letter.id)).toEqual(['a-2']);
     // Nobody else gets it meanwhile.
-    expect(await spill.dead.take(new Set(['a-2']), 10)).toEqual([]);
-    await spill.dead.strike(taken);
-    expect((await spill.dead.read({ offset: 0, limit: 10 })).map(({ id }) => id)).toEqual(['a-3']);
+    expect(await dead.take(['a-2'], 10)).toEqual([]);
+    dead.strike(taken);
+    expect((await dead.list({ offset: 0, limit: 10 })).map(({ id }) => id)).toEqual(['a-3']);
     await crash(spill);
     const third = await open();
-    expect((await third.spill.dead.read({ offset: -1, limit: 10 })).map(({ id }) => id)).toEqual(['a-3']);
+    expect((await third.dead.list({ offset: -1, limit: 10 })).map(({ id }) => id)).toEqual(['a-3']);
   });
 
   it('says that the disk refuses, does not keep a response waiting for it, and goes on when it takes again', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BatchItem, DeferOptions } from '../../../../src/index.js';
-import type { ClassWork } from '../../../../src/defer/arming.js';
+import type { ClassWork } from '../../../../src/defer/decorator/work-providers.js';
 import { RequestWork } from '../../../../src/defer/request-work.js';
 import { TaskSequence } from '../../../../src/defer/tasks/task.js';
 import { readEnqueueOptions } from '../../../../src/defer/work-options.js';
