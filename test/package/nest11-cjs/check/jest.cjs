@@ -35,15 +35,19 @@ async function main() {
 }
 
 function runAll() {
-  for (const [way, { options, env }] of Object.entries(ways)) {
-    rmSync(cache, { recursive: true, force: true });
-    const { status, signal, stdout, stderr } = spawnSync(
-      process.execPath,
-      [jest, '--cacheDirectory', cache, ...options],
-      { encoding: 'utf8', env: { ...process.env, ...env }, timeout: 90_000 },
-    );
-    assert.equal(status, 0, `${way}: ${signal ?? status}\n${stdout}${stderr}`);
-    assert.doesNotMatch(stdout + stderr, /did not exit|failed to exit|force exited|open handle/i, way);
-  }
+  for (const [way, { options, env }] of Object.entries(ways))
+    runJest(way, ['--testPathIgnorePatterns=contract', ...options], env);
+  runJest('contracts', ['--runInBand', '--detectOpenHandles', 'contract.spec.ts']);
   console.log(Object.keys(ways).join(', '));
+}
+
+function runJest(way, options, env) {
+  rmSync(cache, { recursive: true, force: true });
+  const { status, signal, stdout, stderr } = spawnSync(
+    process.execPath,
+    [jest, '--cacheDirectory', cache, ...options],
+    { encoding: 'utf8', env: { ...process.env, ...env }, timeout: 90_000 },
+  );
+  assert.equal(status, 0, `${way}: ${signal ?? status}\n${stdout}${stderr}`);
+  assert.doesNotMatch(stdout + stderr, /did not exit|failed to exit|force exited|open handle/i, way);
 }
