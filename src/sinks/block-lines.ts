@@ -12,7 +12,7 @@ export function blockLines(block: BlockRecord): string[] {
 }
 
 /** Blocks of one kind share route, cause and line, or the dependency that ran. A proven one is another kind than a suspected one. */
-export function kindOfBlock({ request, suspect, cause, location, stack }: BlockRecord): string {
+export function nameBlockKind({ request, suspect, cause, location, stack }: BlockRecord): string {
   // A process that gets no CPU stands still at any line.
   if (cause === 'not-scheduled') return cause;
   const { method, route } = request ?? suspect ?? {};

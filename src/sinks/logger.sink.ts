@@ -5,10 +5,10 @@ import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../c
 import { printable, printableData } from '../core/printable.js';
 import { RunningApplications } from '../core/running-applications.js';
 import type { PerfSink, PerfSinkHost } from '../core/sink.js';
-import { blockLines, kindOfBlock, repeatedFields, repeatedText } from './block-lines.js';
+import { blockLines, nameBlockKind, repeatedFields, repeatedText } from './block-lines.js';
 import { formatFor, LogObject, type LogFormat } from './log-format.js';
 import { Repeats } from './repeats.js';
-import { kindOfSlow, slowAgainFields, slowAgainText, slowFields, slowText } from './slow-lines.js';
+import { nameSlowKind, slowAgainFields, slowAgainText, slowFields, slowText } from './slow-lines.js';
 import { Summaries, summaryText } from './summary.js';
 
 /** A curl line may contain a body. */
@@ -51,8 +51,8 @@ class LoggerSink implements PerfSink {
   readonly name = 'logger';
   readonly requests = 'slow';
   private readonly logger = new Logger('Perf');
-  private readonly blocks = new Repeats(kindOfBlock);
-  private readonly slow = new Repeats(kindOfSlow);
+  private readonly blocks = new Repeats(nameBlockKind);
+  private readonly slow = new Repeats(nameSlowKind);
   /** Detected once for each logger: the detection resolves a package. */
   private detected: { readonly logger: unknown; readonly format: LogFormat } | null = null;
   private readonly running = new RunningApplications<{

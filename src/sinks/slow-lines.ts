@@ -24,7 +24,7 @@ export function slowFields({ time, unit, ...fields }: RequestRecord, withUnit: b
 }
 
 /** Slow requests of one kind have their route in common. */
-export const kindOfSlow = ({ method, route }: RequestRecord): string => `${method} ${route}`;
+export const nameSlowKind = ({ method, route }: RequestRecord): string => `${method} ${route}`;
 
 export function slowAgainText(repeated: readonly Repeated<RequestRecord>[]): string {
   const routes = repeated.map(({ first, count, maxMs }) => {

@@ -31,16 +31,16 @@ export function routeUpstreams(targets: readonly Target[], of: readonly Route[],
   return rows;
 }
 
-export interface TimeFigures {
-  readonly times: ReadonlyMap<Route, RouteTimes>;
-  /** Null: nothing is sampled. */
-  readonly shares: LoopShares | null;
-  /** Milliseconds that requests of these routes are proven to have blocked the loop. */
-  readonly blockedMs: number;
-}
-
-/** Null before a request of these routes has completed. */
-export function routeTime(routes: readonly Route[], { times: all, shares, blockedMs }: TimeFigures): RouteTime | null {
+/**
+ * Null before a request of these routes has completed. `shares` null: nothing is sampled; `blockedMs`: milliseconds of proven blocks
+ * of their requests.
+ */
+export function routeTime(
+  routes: readonly Route[],
+  all: ReadonlyMap<Route, RouteTimes>,
+  shares: LoopShares | null,
+  blockedMs: number,
+): RouteTime | null {
   const known = routes.flatMap((route) => all.get(route) ?? []);
   const sum = (of: (times: RouteTimes) => number): number => known.reduce((total, times) => total + of(times), 0);
   const count = sum((times) => times.count);

@@ -2,17 +2,15 @@ import { performance } from 'node:perf_hooks';
 import { LoopShares } from '../ports/loop-profile.js';
 import type { Resolved } from '../core/option.js';
 import { isThenable } from '../core/thenable.js';
-import type { RequestTime } from '../core/record.js';
 import type { Route } from '../request/routes.js';
 import { type RouteCalls, RouteTimeFigures, type RouteTimeTotals } from '../ports/route-time.js';
 import type { PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
 import { UpstreamCalls } from '../ports/upstream-calls.js';
-import type { RequestState } from '../request/request-state.js';
 import { TimeSoFar } from '../ports/request-time.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
 import { Channels } from './channels.js';
-import { Exporters } from './clients/exporters.js';
+import { findExports } from './clients/exporters.js';
 import { subscribeNodeHttp } from './clients/node-http.js';
 import { subscribeRedis } from './clients/redis.js';
 import { subscribeUndici } from './clients/undici.js';
@@ -29,9 +27,7 @@ type Options = NonNullable<Resolved<typeof upstreamOption>>;
 const { nodeTiming } = performance;
 const idleMs = (): number => nodeTiming.idleTime;
 
-export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, UpstreamCalls {
-  private readonly targets: Targets;
-  private readonly upstream: Upstream;
+export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigures, TimeSoFar, UpstreamCalls {
   private readonly channels: Channels;
   private readonly watched: WatchedClients;
 
@@ -40,28 +36,14 @@ export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, Up
     { requests, nowMs, report }: PerfApplication,
     private readonly shares: LoopShares | null,
   ) {
-    this.targets = new Targets(options, report);
-    const clock = { nowMs, idleMs };
-    this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls);
+    super(new Targets(options, report), requests, { nowMs, idleMs }, options.maxTimedCalls);
     this.channels = new Channels(report);
-    this.watched = new WatchedClients(this.upstream);
-  }
-
-  started(state: RequestState): void {
-    this.upstream.started(state);
-  }
-
-  ended(state: RequestState): void {
-    this.upstream.ended(state);
-  }
-
-  splitSoFar(state: RequestState): RequestTime | null {
-    return this.upstream.splitSoFar(state);
+    this.watched = new WatchedClients(this);
   }
 
   /** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
   timed<T>(target: string, work: () => T): T {
-    const call = this.upstream.begin(this.targets.named(target, 'other'), null);
+    const call = this.begin(this.targets.named(target, 'other'), null);
     const result = settling(work, call);
     if (!isThenable(result)) call?.end(false);
     return result;
@@ -72,15 +54,15 @@ export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, Up
   }
 
   start(): void {
-    const exporters = new Exporters();
-    subscribeUndici(this.channels, this.upstream, exporters);
-    subscribeNodeHttp(this.channels, this.upstream, exporters);
-    subscribeRedis(this.channels, this.upstream);
+    const isExport = findExports();
+    subscribeUndici(this.channels, this, isExport);
+    subscribeNodeHttp(this.channels, this, isExport);
+    subscribeRedis(this.channels, this);
     this.watched.subscribe(this.channels);
   }
 
   timeOf(routes: readonly Route[], blockedMs: number): RouteTime | null {
-    return routeTime(routes, { times: this.upstream.routes, shares: this.shares, blockedMs });
+    return routeTime(routes, this.routes, this.shares, blockedMs);
   }
 
   upstreamOf(routes: readonly Route[], count: number): RouteUpstream[] {
@@ -88,7 +70,7 @@ export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, Up
   }
 
   totalsOf(route: Route): RouteTimeTotals | null {
-    const times = this.upstream.routes.get(route);
+    const times = this.routes.get(route);
     return times === undefined ? null : Object.assign({ ownMs: this.shares?.sampledMs(route) ?? null }, times);
   }
 
@@ -101,7 +83,7 @@ export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, Up
 
   snapshot(): Pick<PerfSnapshot, 'upstream' | 'findings'> {
     const { all } = this.targets;
-    return { upstream: upstreamSnapshot(all), findings: listFindings(all, this.upstream.routes) };
+    return { upstream: upstreamSnapshot(all), findings: listFindings(all, this.routes) };
   }
 
   drain(): void {

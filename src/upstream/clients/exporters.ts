@@ -14,22 +14,17 @@ interface OtelGlobal {
 const isSuppressed = (): boolean =>
   (globalThis as { [OTEL_API]?: OtelGlobal })[OTEL_API]?.context?.active().getValue(SUPPRESSED) === true;
 
-/** Finds calls of the process's telemetry, by the addresses in the environment of its exporters. */
-export class Exporters {
-  private readonly endpoints: readonly { readonly host: string; readonly path: string }[];
+/** Whether a call that begins now is an export of telemetry. `path` with its query string. */
+export type IsExport = (host: string, path: string) => boolean;
 
-  constructor(environment: Environment = process.env) {
-    this.endpoints = urlsIn(environment).map((url) => {
-      const { host, pathname } = new URL(url);
-      return { host, path: pathname.replace(/\/$/, '') };
-    });
-  }
-
-  /** Whether the call that begins now is an export. `path` with its query string. */
-  has(host: string, path: string): boolean {
-    const isEndpoint = this.endpoints.some((one) => one.host === host && path.startsWith(one.path));
-    return isEndpoint || STATSIG.test(host) || isSuppressed();
-  }
+/** Finds exports by the addresses in the environment of their exporters, too. */
+export function findExports(environment: Environment = process.env): IsExport {
+  const endpoints = urlsIn(environment).map((url) => {
+    const { host, pathname } = new URL(url);
+    return { host, path: pathname.replace(/\/$/, '') };
+  });
+  return (host, path) =>
+    endpoints.some((one) => one.host === host && path.startsWith(one.path)) || STATSIG.test(host) || isSuppressed();
 }
 
 function urlsIn(environment: Environment): string[] {

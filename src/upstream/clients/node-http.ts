@@ -3,13 +3,13 @@ import { listenShared } from '../../core/shared-listener.js';
 import type { Channels } from '../channels.js';
 import type { Call } from '../request-time.js';
 import type { Upstream } from '../upstream.js';
-import type { Exporters } from './exporters.js';
+import type { IsExport } from './exporters.js';
 
 const HOST = /^[\w.:[\]-]{1,255}$/;
 const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { 'http:': /:80$/, 'https:': /:443$/ };
 
 /** Subscribes to `node:http` and `node:https`: https://nodejs.org/api/diagnostics_channel.html#http. A call ends with the head. */
-export function subscribeNodeHttp(channels: Channels, upstream: Upstream, exporters: Exporters): void {
+export function subscribeNodeHttp(channels: Channels, upstream: Upstream, isExport: IsExport): void {
   const calls = new WeakMap<ClientRequest, Call | null>();
   const end = (request: ClientRequest, failed: boolean): void => calls.get(request)?.end(failed);
   const begin = ({ request }: { request: ClientRequest }): void => {
@@ -18,7 +18,7 @@ export function subscribeNodeHttp(channels: Channels, upstream: Upstream, export
     const { method, path } = request;
     // Calls through a proxy's tunnel have their own events; an upgrade has no head that Node publishes.
     const isTunnel = method === 'CONNECT' || request.hasHeader('upgrade');
-    if (isTunnel || exporters.has(host, path)) return void calls.set(request, null);
+    if (isTunnel || isExport(host, path)) return void calls.set(request, null);
     const target = upstream.targets.find({ kind: 'http', host, method, path });
     const call = upstream.begin(target, `${method} ${path}`);
     calls.set(request, call);

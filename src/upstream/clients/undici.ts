@@ -1,7 +1,7 @@
 import type { Channels } from '../channels.js';
 import type { Call } from '../request-time.js';
 import type { Upstream } from '../upstream.js';
-import type { Exporters } from './exporters.js';
+import type { IsExport } from './exporters.js';
 
 /** The part of undici's request that is documented for its channels. */
 interface UndiciRequest {
@@ -17,14 +17,14 @@ interface UndiciRequest {
  * Subscribes to the global `fetch` and undici: https://undici.nodejs.org/#/docs/api/DiagnosticsChannel. A call ends with the head
  * of its answer, so a body that is cancelled or never read is no error.
  */
-export function subscribeUndici(channels: Channels, upstream: Upstream, exporters: Exporters): void {
+export function subscribeUndici(channels: Channels, upstream: Upstream, isExport: IsExport): void {
   // Later channels publish in the socket's context: the request itself identifies the call.
   const calls = new WeakMap<UndiciRequest, Call>();
   const end = (request: UndiciRequest, failed: boolean): void => calls.get(request)?.end(failed);
   channels.on('undici:request:create', ({ request }: { request: UndiciRequest }) => {
     const { method, path } = request;
     const host = findHost(String(request.origin));
-    if (isTunnel(request) || exporters.has(host, path)) return;
+    if (isTunnel(request) || isExport(host, path)) return;
     const target = upstream.targets.find({ kind: 'http', host, method, path });
     const call = upstream.begin(target, method === 'GET' ? path : `${method} ${path}`);
     if (call !== null) calls.set(request, call);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BlockRecord, RequestRef } from '../../../src/core/record.js';
-import { blockLines, kindOfBlock, repeatedFields, repeatedText } from '../../../src/sinks/block-lines.js';
+import { blockLines, nameBlockKind, repeatedFields, repeatedText } from '../../../src/sinks/block-lines.js';
 import type { Repeated } from '../../../src/sinks/repeats.js';
 
 const ref = (route: string): RequestRef => ({
@@ -97,7 +97,7 @@ describe('a block as a line', () => {
 
 it('a process that gets no CPU is one kind of block, wherever it stands still', () => {
   const here: BlockRecord = { ...block, cause: 'not-scheduled' };
-  expect(kindOfBlock({ ...here, location: 'src/a.ts:1:1', request: null })).toBe(kindOfBlock(here));
+  expect(nameBlockKind({ ...here, location: 'src/a.ts:1:1', request: null })).toBe(nameBlockKind(here));
 });
 
 describe('a block that came again', () => {
@@ -140,8 +140,8 @@ describe('a block that came again', () => {
   });
 
   it('is of one kind with another of its route, line and cause, whatever the column', () => {
-    const kind = kindOfBlock(block);
-    expect(kindOfBlock({ ...block, location: 'src/reports/render.ts:48:20' })).toBe(kind);
+    const kind = nameBlockKind(block);
+    expect(nameBlockKind({ ...block, location: 'src/reports/render.ts:48:20' })).toBe(kind);
     for (const over of [
       { request: ref('/other') },
       { location: 'src/reports/render.ts:49:11' },
@@ -149,12 +149,12 @@ describe('a block that came again', () => {
       // Suspected before, proven now.
       { request: null, suspect: block.request },
     ]) {
-      expect(kindOfBlock({ ...block, ...over })).not.toBe(kind);
+      expect(nameBlockKind({ ...block, ...over })).not.toBe(kind);
     }
   });
 
   it('is of one kind with another in the same dependency, where no line of the application was seen', () => {
-    const inCall = (call: string) => kindOfBlock({ ...block, location: null, stack: [call, 'native (native)'] });
+    const inCall = (call: string) => nameBlockKind({ ...block, location: null, stack: [call, 'native (native)'] });
     const kind = inCall('closeArrayGaps (node_modules/@nestjs/common/gaps.js:44:31)');
     expect(inCall('fill (node_modules/.pnpm/x/node_modules/@nestjs/common/fill.js:46:7)')).toBe(kind);
     expect(inCall('create (node_modules/@nestjs/core/create.js:9:1)')).not.toBe(kind);

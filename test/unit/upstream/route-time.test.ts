@@ -15,7 +15,7 @@ function timeOf(requests: number, { blockedMs = 0, own = null }: { blockedMs?: n
     times.add({ upstreamMs: 40, poolWaitMs: 5, busyMs: 70, upstreamBusyMs: 30 } as RequestTimer);
   }
   const shares: LoopShares = { ownCpuMs: () => own, shareOfLoop: () => 0.2, sampledMs: () => 0 };
-  return routeTime([route], { times: new Map([[route, times]]), shares, blockedMs })!;
+  return routeTime([route], new Map([[route, times]]), shares, blockedMs)!;
 }
 
 it("takes a request's own CPU off the time in which the loop was busy", () => {
@@ -32,6 +32,6 @@ it('knows neither own CPU nor a share where nothing is sampled', () => {
   const times = new RouteTimes();
   times.add({ upstreamMs: 0, poolWaitMs: 0, busyMs: 100, upstreamBusyMs: 0 } as RequestTimer);
   times.ended += 1;
-  const time = routeTime([route], { times: new Map([[route, times]]), shares: null, blockedMs: 0 });
+  const time = routeTime([route], new Map([[route, times]]), null, 0);
   expect(time).toEqual({ ownCpuMs: null, upstreamMs: 0, poolWaitMs: 0, loopWaitMs: 100, loopShare: 0 });
 });
