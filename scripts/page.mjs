@@ -9,7 +9,7 @@ import { rolldown } from 'rolldown';
 
 const SOURCES = 'src/dashboard/page';
 /** In the order in which one rule outranks another. */
-const STYLES = ['base', 'head', 'now', 'charts', 'tables', 'figures', 'blocks', 'experiments', 'widths'];
+const STYLES = ['base', 'head', 'now', 'charts', 'tables', 'figures', 'flame', 'blocks', 'experiments', 'widths'];
 const IN_SRC = 'src/dashboard/page-assets.js';
 
 /** Bundles the page and writes it to `target`; returns how many bytes a browser loads. */
@@ -35,7 +35,13 @@ export async function buildPage(target) {
 /** The same into src, unless it is newer than all that it is made of. */
 export async function buildPageInSources() {
   const sources = readdirSync(SOURCES, { recursive: true }).map((file) => join(SOURCES, file));
-  const shared = ['scripts/page.mjs', 'src/dashboard/format.ts', 'src/dashboard/view.ts', 'package-lock.json'];
+  const shared = [
+    'scripts/page.mjs',
+    'src/dashboard/format.ts',
+    'src/dashboard/tables.ts',
+    'src/dashboard/view.ts',
+    'package-lock.json',
+  ];
   const newest = Math.max(...[...shared, ...sources].map(timeOf));
   if (timeOf(IN_SRC) < newest) await buildPage(IN_SRC);
 }

@@ -1,7 +1,7 @@
-import { mb, percent } from './core/figures.js';
+import { BADLY_THROTTLED, mb, percent } from './core/figures.js';
 import type { ResourceSample } from './core/record.js';
 import type { DeferStats, EventLoopSnapshot, PerfSnapshot } from './core/snapshot.js';
-import { BADLY_THROTTLED } from './resources/resource-diagnostics.js';
+import type { HealthReason } from './ports/overview.js';
 
 /** Whether the process can do its work, for a health check. */
 export interface PerfHealth {
@@ -23,20 +23,22 @@ const LATE_MS = 500;
 const HEAP_FULL = 0.9;
 const DEFER_FULL = 0.8;
 
-/** Judges a snapshot. `maxPending`: the bound of deferred work; null with it off. `others`: reasons that no snapshot shows. */
-export function judgeHealth(
-  { eventLoop, resources, defer }: PerfSnapshot,
-  maxPending: number | null,
-  others: readonly string[] = [],
-): PerfHealth {
-  const reasons = [
-    ...(eventLoop === null ? [] : loopReasons(eventLoop)),
-    ...(resources === null ? [] : resourceReasons(resources)),
-    ...(defer === null || maxPending === null ? [] : deferReasons(defer, maxPending)),
-    ...others,
+/** Judges a snapshot. `maxPending` is what deferred work may hold; null with it off. */
+export function findReasons({ eventLoop, resources, defer }: PerfSnapshot, maxPending: number | null): HealthReason[] {
+  const loop = eventLoop === null ? [] : loopReasons(eventLoop);
+  const container = resources === null ? [] : resourceReasons(resources);
+  const work = defer === null || maxPending === null ? [] : deferReasons(defer, maxPending);
+  return [
+    ...loop.map((text) => ({ about: 'event-loop' as const, text })),
+    ...container.map((text) => ({ about: 'resources' as const, text })),
+    ...work.map((text) => ({ about: 'defer' as const, text })),
   ];
-  return { status: reasons.length === 0 ? 'ok' : 'degraded', reasons };
 }
+
+export const judgeHealth = (reasons: readonly HealthReason[]): PerfHealth => ({
+  status: reasons.length === 0 ? 'ok' : 'degraded',
+  reasons: reasons.map(({ text }) => text),
+});
 
 function loopReasons({ utilization, delayMs }: EventLoopSnapshot): string[] {
   const reasons: string[] = [];

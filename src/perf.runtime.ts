@@ -3,7 +3,7 @@ import { Inject, Injectable, Optional, type InjectionToken } from '@nestjs/commo
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { holdingProcess } from './core/held-process.js';
 import { LatencyFigures } from './ports/latency-figures.js';
-import type { Overview } from './ports/overview.js';
+import type { HealthReason, Overview } from './ports/overview.js';
 import { inRootContext } from './core/root-context.js';
 import { Recordings } from './ports/recording.js';
 import type { PerfSink, PerfSinkHost } from './core/sink.js';
@@ -20,7 +20,7 @@ import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
 import { observeAdapter, choosePlatform, startBeforeParsers } from './request/adapter.js';
 import type { Platform } from './request/platform.js';
 import { Latency } from './latency/latency.feature.js';
-import { judgeHealth, type PerfHealth, type PerfReadiness } from './perf.health.js';
+import { findReasons, judgeHealth, type PerfHealth, type PerfReadiness } from './perf.health.js';
 import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { warnUnlessStarted } from './perf.start-check.js';
@@ -222,9 +222,13 @@ export class PerfRuntime implements Overview {
     return Object.assign({ at, routes: [], upstream: [], users: [], work: [], ...OFF }, ...parts, { findings });
   }
 
-  health(snapshot = this.snapshot()): PerfHealth {
+  health(): PerfHealth {
+    return judgeHealth(this.findReasons(this.snapshot()));
+  }
+
+  findReasons(snapshot: PerfSnapshot): readonly HealthReason[] {
     const others = this.features.flatMap((feature) => feature.reasons?.() ?? []);
-    return judgeHealth(snapshot, this.options.defer?.maxPending ?? null, others);
+    return [...findReasons(snapshot, this.options.defer?.maxPending ?? null), ...others];
   }
 
   ready(): PerfReadiness {

@@ -2,6 +2,7 @@ import type { Type } from '@nestjs/common';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { CachedMethodStats, PerfSnapshot } from '../core/snapshot.js';
+import type { HealthReason } from '../ports/overview.js';
 import { UpstreamCalls } from '../ports/upstream-calls.js';
 import { PerfApplication } from '../request/application.js';
 import { FEATURE, needProvider, type PerfExtension } from '../request/extension.js';
@@ -107,8 +108,9 @@ class CachedDataFeature extends PerfCache implements Feature {
     return { cache: this.stats() };
   }
 
-  reasons(): readonly string[] {
-    return this.preloaded.flatMap((method) => method.overdue() ?? []);
+  reasons(): readonly HealthReason[] {
+    const overdue = this.preloaded.flatMap((method) => method.overdue() ?? []);
+    return overdue.map((text) => ({ about: 'cached-data', text }));
   }
 
   unready(): readonly string[] {

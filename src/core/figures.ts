@@ -6,3 +6,5 @@ export const percent = (share: number): string => `${(share * 100).toFixed(0)} %
 
 /** Share of throttled CPU periods that deserves a word. */
 export const THROTTLED = 0.05;
+/** Share that deserves a louder word. */
+export const BADLY_THROTTLED = 0.25;

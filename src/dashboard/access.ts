@@ -5,7 +5,7 @@ import { Server as TlsServer } from 'node:tls';
 import type { Authorize } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
-/** Whether a request may look. */
+/** Whether a request may read the page. */
 export interface Admission {
   readonly admitted: boolean;
   /** To be set, where a token was given that a browser may change for it. */
@@ -15,7 +15,7 @@ export interface Admission {
 const REFUSED: Admission = { admitted: false, cookie: null };
 const ADMITTED: Admission = { admitted: true, cookie: null };
 
-/** Decides who may look: whom the application lets in, else who has the token, or a cookie that was got for it. */
+/** Decides who may read the page: whom the application lets in, else who has the token, or a cookie that was given for it. */
 export class Access {
   /** Null where the application decides. */
   readonly token: string | null;
@@ -35,7 +35,7 @@ export class Access {
       ownToken === null ? randomBytes(32) : createHmac('sha256', ownToken).update('nestjs-perf cookie').digest();
   }
 
-  /** Whether the token may be told: the application's own is nobody's to tell. */
+  /** Whether the token may be printed: never the application's own. */
   get isTold(): boolean {
     return this.token !== null && this.ownToken === null;
   }
@@ -55,7 +55,7 @@ export class Access {
     return isEqual(given, this.token!);
   }
 
-  /** When it ends, and the proof that we have said so: a copy of it is worth no more than the time that is left. */
+  /** The cookie has its end and our seal on it: a copy of it is worth no more than the time that is left. */
   private cookieFor(request: PerfRequest): string {
     const endsAt = Math.round(Date.now() + this.tokenTtlMs).toString(36);
     const maxAge = Math.max(1, Math.round(this.tokenTtlMs / 1_000));
@@ -74,7 +74,7 @@ export class Access {
   }
 
   /**
-   * Browsers send a host's cookies to all its ports, and of all that stand behind its proxy: applications must not overwrite
+   * Browsers send a host's cookies to all its ports, and of all behind its proxy: applications must not overwrite
    * each other's. The next process of this one should: its name is the same.
    */
   private cookieName(): string {
@@ -88,7 +88,7 @@ export class Access {
   }
 }
 
-/** Compares hashes: how long it takes tells nothing of what is right. */
+/** Compares hashes, in a time that does not depend on what is right. */
 function isEqual(given: string, right: string): boolean {
   const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(given), hash(right));
@@ -97,7 +97,7 @@ function isEqual(given: string, right: string): boolean {
 /** A plain answer cannot replace a cookie that is for TLS alone (RFC 6265bis, 5.7): each has its name. */
 const FOR_TLS = '-tls';
 
-/** The first of several proxies stands before the browser. */
+/** The first of several proxies is the browser's. */
 const isEncrypted = (request: PerfRequest): boolean =>
   ((request['raw'] ?? request) as { socket?: { encrypted?: boolean } }).socket?.encrypted === true ||
   /^\s*https\s*(?:,|$)/i.test(String(request.headers['x-forwarded-proto']));
@@ -105,7 +105,7 @@ const isEncrypted = (request: PerfRequest): boolean =>
 /** `SameSite` lets sibling domains in: they may lead here, and not read, whatever CORS the application allows. */
 function isOfThisSite({ headers }: PerfRequest): boolean {
   const site = headers['sec-fetch-site'];
-  // Browsers tell it over TLS and on localhost alone; a script of another origin has `Origin` everywhere, the page's own has none.
+  // Browsers send it over TLS and to localhost alone; a script of another origin has `Origin` everywhere, the page's own has none.
   if (site === undefined) return headers.origin === undefined;
   return site === 'same-origin' || site === 'none' || headers['sec-fetch-mode'] === 'navigate';
 }
@@ -113,7 +113,7 @@ function isOfThisSite({ headers }: PerfRequest): boolean {
 const EVERY_ADDRESS = new Set(['::', '0.0.0.0', '::1']);
 
 /** The address at which a server can be reached from its own machine; `''` when it does not listen on a port. */
-export function addressOf(server: Server | null): string {
+export function findAddress(server: Server | null): string {
   const bound = server?.address() ?? null;
   if (bound === null || typeof bound === 'string') return '';
   const { address, port } = bound;

@@ -1,11 +1,13 @@
 import { brotliDecompressSync } from 'node:zlib';
 import type { RawResponse } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
+import { displayJson } from '../core/printable.js';
+import type { Profiler } from '../ports/loop-profile.js';
 import type { Access } from './access.js';
 import type { DashboardView } from './dashboard-view.js';
 import { pageHtml, refusedHtml } from './html.js';
-import { textOf } from './text-view.js';
-import type { DashboardData, Scope } from './view.js';
+import { formatPage } from './text-view.js';
+import type { Scope } from './view.js';
 import type { Viewers } from './viewers.js';
 
 const HTML = 'text/html; charset=utf-8';
@@ -37,12 +39,14 @@ export interface Asset {
   readonly brotli: string;
 }
 
-/** Answers the page's requests: each gets the framework's request, and none is given away before who asks is known. */
+/** Answers the page's requests. Each gets the framework's request, and decides first who may read. */
 export class Answers {
   constructor(
     private readonly access: Access,
     private readonly viewers: Viewers,
     private readonly view: DashboardView,
+    /** Null where nothing is sampled. */
+    private readonly profiler: Profiler | null,
     private readonly about: { readonly script: string; readonly style: string; readonly path: string },
     /** A request without a token gets the place where the token is printed. */
     private readonly onRefused: () => void,
@@ -50,7 +54,7 @@ export class Answers {
 
   /** The page, or the same as text for a terminal. */
   readonly page = async (request: PerfRequest): Promise<RawResponse> => {
-    const { path, query } = partsOf(request.url);
+    const { path, query } = splitUrl(request.url);
     const isText = prefersText(request);
     const isBare = !path.endsWith('/');
     // Relative, so that it is right behind a proxy that has taken a part of the path away.
@@ -60,7 +64,7 @@ export class Answers {
     if (!admitted) return this.refused(isText ? null : base);
     if (isText) return this.text(query);
     const headers = { ...SAFE, ...(cookie === null ? null : { 'set-cookie': cookie }) };
-    // A program may keep no cookie: it gets what it asked for.
+    // A program may keep no cookie: it gets its answer without a redirect.
     if (asksForHtml(request) && (isBare || query.has('token')))
       return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
     return { status: 200, type: HTML, body: pageHtml(this.about), headers };
@@ -68,18 +72,32 @@ export class Answers {
 
   /** The page polls it; with `Accept: text/plain` the same as text. */
   readonly data = async (request: PerfRequest): Promise<RawResponse> => {
-    const { query } = partsOf(request.url);
+    const { query } = splitUrl(request.url);
     if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
     // Neither `curl` alone nor clients that take both: this is the address of the JSON.
     const { accept = '' } = request.headers;
     if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
     if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
     const body = await this.view.answer({
-      scope: scopeIn(query),
+      scope: readScope(query),
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: query.get('route'),
     });
     return { status: 200, type: JSON_TYPE, body, headers: SAFE };
+  };
+
+  /** Stacks of the event loop as a `.cpuprofile`: for the page's flame graphs and `npx nestjs-perf profile`. */
+  readonly profile = async (request: PerfRequest): Promise<RawResponse> => {
+    const { query } = splitUrl(request.url);
+    if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
+    if (!this.viewers.admits(query.get('viewer') ?? 'profile')) return tooMany();
+    const refuse = (status: number, body: string) => ({ status, type: TEXT, body, headers: SAFE });
+    if (this.profiler === null) return refuse(404, 'Stacks are not sampled: set `eventLoop: { profile: true }`.\n');
+    const seconds = query.has('seconds') ? Number(query.get('seconds')) : null;
+    if (seconds !== null && !(seconds >= 1 && seconds <= 300))
+      return refuse(400, '`seconds` must be a number from 1 to 300.\n');
+    const profile = await this.profiler.profile({ route: query.get('route'), seconds });
+    return { status: 200, type: JSON_TYPE, body: displayJson(profile.toCpuProfile()), headers: SAFE };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */
@@ -96,8 +114,8 @@ export class Answers {
   private async text(query: URLSearchParams): Promise<RawResponse> {
     if (!this.viewers.admits('')) return tooMany();
     const route = query.get('route') || null;
-    const { data, past } = await this.view.whole(route, scopeIn(query));
-    return { status: 200, type: TEXT, body: textOf(JSON.parse(data) as DashboardData, past, route), headers: SAFE };
+    const { data, past } = await this.view.answerOnce(route, readScope(query));
+    return { status: 200, type: TEXT, body: formatPage(data, past, route), headers: SAFE };
   }
 
   /** `base`: for a browser, where the page's files are; null for others. */
@@ -112,7 +130,7 @@ export class Answers {
 }
 
 /** `?scope=pod`: the one that answers, where all pods are known. */
-function scopeIn(query: URLSearchParams): Scope | null {
+function readScope(query: URLSearchParams): Scope | null {
   const asked = query.get('scope');
   return asked === 'pod' || asked === 'fleet' ? asked : null;
 }
@@ -122,14 +140,14 @@ function tooMany(): RawResponse {
   return { status: 429, type: TEXT, body, headers: { ...SAFE, 'retry-after': '30' } };
 }
 
-function partsOf(url: string): { path: string; query: URLSearchParams } {
+function splitUrl(url: string): { path: string; query: URLSearchParams } {
   const [path = '', ...rest] = url.split('?');
   return { path, query: new URLSearchParams(rest.join('?')) };
 }
 
 const asksForHtml = ({ headers }: PerfRequest): boolean => (headers.accept ?? '').includes('text/html');
 
-/** A client that asks for anything gets the page too, unless it is a program for terminals. */
+/** A client that accepts anything gets the page too, unless it is a program for terminals. */
 function prefersText(request: PerfRequest): boolean {
   if (asksForHtml(request)) return false;
   const { accept = '', 'user-agent': program = '' } = request.headers;

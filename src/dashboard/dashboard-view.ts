@@ -5,44 +5,55 @@ import type { ExperimentAnswers } from '../ports/experiment-answers.js';
 import type { HistoryReader } from '../ports/history.js';
 import type { LatencyFigures } from '../ports/latency-figures.js';
 import type { Overview } from '../ports/overview.js';
+import type { RouteTimeFigures } from '../ports/route-time.js';
 import { displayJson } from '../core/printable.js';
 import type { Rejected, RejectedList } from '../ports/rejected.js';
 import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
 import { userRedactor, type UserList } from '../ports/users.js';
 import type { PerfApplication } from '../request/application.js';
-import { earlierCounts, historyNameOf, troublesOf, type EarlierCounts } from './earlier-counts.js';
-import { fleetFigures, type FleetFigures } from './fleet-figures.js';
+import { countTroubles, nameInHistory, readEarlierCounts, type EarlierCounts } from './earlier-counts.js';
+import { refreshFleet, type FleetFigures } from './fleet-figures.js';
 import { MeasuredWork } from './measured-work.js';
-import { oddProblems } from './odd-pods.js';
+import { describeOddPods } from './odd-pods.js';
 import { PastFigures } from './past-figures.js';
 import { RecentCounts } from './recent-counts.js';
 import type { RecentRecords } from './recent-records.js';
-import { detailOf } from './route-detail.js';
-import { verdictProblems } from './problems.js';
+import { describeRoute } from './route-detail.js';
+import { describeVerdicts } from './problems.js';
 import { Refreshed } from './refreshed.js';
-import { foundRoutes, otherRoutes, rounded, shownRoute, totalsOf, withinBytes, type ShownRoute } from './route-rows.js';
-import { NO_SECTIONS, sectionsOf } from './sections.js';
-import { experimentsOf, rejectedOf } from './slow-figures.js';
+import {
+  findRoutes,
+  makeRow,
+  measureOwnMs,
+  rounded,
+  sumOthers,
+  sumTotals,
+  takeWithin,
+  type ShownRoute,
+} from './route-rows.js';
+import { collectSections, NO_SECTIONS } from './sections.js';
+import { readExperiments, readRejected } from './slow-figures.js';
 import { Traffic } from './traffic.js';
-import type { DashboardData, ExperimentRow, OtherRoutes, Past, Scope } from './view.js';
+import type { DashboardData, ExperimentRow, Past, RouteDetail, Scope, Sections } from './view.js';
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
 /** A sample that is dear, as with ten thousand routes, is kept longer: looking takes about a fortieth of the event loop's time. */
 const AGE_OF_COST = 40;
 const LONGEST_AGE_MS = 10_000;
-/** Bytes of sections and routes; with what is found and what stands around them, an answer has at most 256 KB. */
+/** Bytes of sections and routes; with what is found and what is around them, an answer has at most 256 KB. */
 const MAX_BYTES = 190_000;
 const MAX_FOUND_BYTES = 40_000;
 const MAX_USERS = 50;
+const NO_DETAIL = { statuses: {}, distribution: [], users: [], upstream: [], blocks: [] };
 
 /** A page's question. */
 export interface Question {
   /** Null: all pods where a history is shared. */
   readonly scope: Scope | null;
   readonly filter: string;
-  /** The route that is open. */
+  /** The route that is open: its row's id, or its name. */
   readonly routeId: string | null;
 }
 
@@ -50,13 +61,22 @@ export interface Question {
 export interface DashboardSources {
   readonly overview: Overview;
   readonly latency: LatencyFigures | null;
+  readonly times: RouteTimeFigures | null;
   readonly users: UserList | null;
   readonly history: HistoryReader | null;
   readonly experiments: ExperimentAnswers | null;
   readonly rejected: RejectedList | null;
 }
 
-/** The page's figures: made when somebody asks, and only then. */
+/** One sample, shared by all viewers. */
+interface Sample {
+  readonly snapshot: PerfSnapshot;
+  readonly shown: readonly ShownRoute[];
+  readonly ownMs: ReadonlyMap<string, number>;
+  readonly data: Omit<DashboardData, 'tookMs' | 'found' | 'detail'>;
+}
+
+/** Makes the page's figures when a viewer polls, and only then. */
 export class DashboardView {
   private readonly redact = userRedactor(randomBytes(16).toString('hex'));
   private readonly recent = new RecentCounts();
@@ -67,12 +87,7 @@ export class DashboardView {
   private readonly fleet: Refreshed<FleetFigures>;
   /** The application, not the process. */
   private readonly startedMs: number;
-  private shown: readonly ShownRoute[] = [];
-  /** As JSON: made once for all that look. */
-  private rows = '';
-  private sections = '';
-  private other: OtherRoutes | null = null;
-  private snapshot: PerfSnapshot | null = null;
+  private sample: Sample | null = null;
   private sampling: Promise<number> | null = null;
   private takenAtMs = -Infinity;
   private maxAgeMs = MAX_AGE_MS;
@@ -85,102 +100,75 @@ export class DashboardView {
     private readonly redactUsers: boolean,
   ) {
     this.startedMs = host.nowMs();
-    this.experiments = new Refreshed(host, 'experiments', [], () => experimentsOf(sources.experiments));
-    this.rejected = new Refreshed(host, 'rejects', [], () => rejectedOf(sources.rejected));
+    this.experiments = new Refreshed(host, 'experiments', [], () => readExperiments(sources.experiments));
+    this.rejected = new Refreshed(host, 'rejects', [], () => readRejected(sources.rejected));
     this.past = new PastFigures(host, sources.history);
-    this.fleet = fleetFigures(host, sources.history);
+    this.fleet = refreshFleet(host, sources.history);
   }
 
-  /** {@link DashboardData} as JSON, whole. Takes a new sample where the last one is old. */
+  /** {@link DashboardData} as JSON. Takes a new sample where the last one is old. */
   async answer({ scope, filter, routeId }: Question): Promise<string> {
-    if (this.scopeFor(scope) === 'fleet') return this.answerOfFleet(await this.fleet.settled(), filter, routeId);
-    const sampleMs = await this.sampled();
-    const startedMs = this.host.nowMs();
-    const snapshot = this.snapshot!;
-    const found = filter === '' ? null : this.find(snapshot, filter);
-    // Later than now are points of before the wall clock went back.
-    const isPast = ([at]: readonly [number, ...unknown[]]): boolean => at <= snapshot.at;
-    const others: Omit<DashboardData, 'routes' | 'sections'> = {
-      ...this.head('pod', snapshot.at),
-      pods: null,
-      overMs: snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [],
-      other: this.other,
-      found: found?.map(({ row }) => row) ?? null,
-      totals: this.sources.latency === null ? null : totalsOf(snapshot),
-      traffic: this.traffic.points.filter(isPast),
-      container: this.records.container.filter(isPast),
-      detail: routeId === null ? null : this.detail(routeId, found ?? this.shown),
-    };
-    others.tookMs = rounded(sampleMs + this.host.nowMs() - startedMs);
-    return `${displayJson(others).slice(0, -1)},"routes":[${this.rows}],"sections":${this.sections}}`;
-  }
-
-  /** Each pod of a shared history answers it alike. */
-  private answerOfFleet(fleet: FleetFigures, filter: string, routeId: string | null): string {
+    const isFleet = this.sources.history?.shared === true && scope !== 'pod';
+    const fleet = isFleet ? await this.fleet.settled() : null;
+    const sampleMs = isFleet ? 0 : await this.refreshSample();
     const startedMs = this.host.nowMs();
     const wanted = filter.toLowerCase();
-    const found = wanted === '' ? null : fleet.rows.filter(({ name }) => name.toLowerCase().includes(wanted));
-    const [routes, other] = withinBytes(fleet.rows, MAX_BYTES);
-    const open = fleet.rows.find(({ id }) => id === routeId);
-    const verdicts = this.sources.history?.verdicts() ?? [];
-    const data: DashboardData = {
-      ...this.head('fleet', Date.now()),
-      pods: fleet.pods,
-      overMs: fleet.overMs,
-      routes,
-      other,
-      found: found && withinBytes(found, MAX_FOUND_BYTES)[0],
-      totals: fleet.totals,
-      traffic: fleet.traffic,
-      container: [],
-      sections: {
-        ...NO_SECTIONS,
-        now: [...verdictProblems(verdicts, this.nameOf), ...oddProblems(fleet.pods)],
-        past: this.past.of(null).now(),
-      },
-      detail:
-        open === undefined
-          ? null
-          : {
-              id: open.id,
-              statuses: {},
-              distribution: [],
-              users: [],
-              upstream: [],
-              blocks: [],
-              past: this.past.of(open.name).now(),
-            },
-    };
-    data.tookMs = rounded(this.host.nowMs() - startedMs);
+    const data = fleet === null ? this.answerForPod(wanted, routeId) : this.answerForFleet(fleet, wanted, routeId);
+    data.tookMs = rounded(sampleMs + this.host.nowMs() - startedMs);
     return displayJson(data);
   }
 
-  private scopeFor(asked: Scope | null): Scope {
-    return this.sources.history?.shared === true && asked !== 'pod' ? 'fleet' : 'pod';
+  /** Waits for what polls get one by one. The last hours are of one route, or of all. */
+  async answerOnce(route: string | null, scope: Scope | null): Promise<{ data: DashboardData; past: Past }> {
+    const past = await this.past.refresh(route).settled();
+    await Promise.all([this.experiments.settled(), this.rejected.settled()]);
+    return { data: JSON.parse(await this.answer({ scope, filter: '', routeId: null })) as DashboardData, past };
   }
 
-  private head(scope: Scope, at: number) {
+  private answerForPod(wanted: string, routeId: string | null): DashboardData {
+    const { snapshot, shown, ownMs, data } = this.sample!;
+    const all =
+      wanted === '' ? null : findRoutes(snapshot.routes, wanted).map((one) => makeRow(one, this.recent, ownMs));
+    const found = all && takeWithin(all, MAX_FOUND_BYTES).taken;
+    const detail = routeId === null ? null : this.describeRoute(routeId, found ?? shown);
+    return { ...data, tookMs: 0, found: found?.map(({ row }) => row) ?? null, detail };
+  }
+
+  /** Each pod of a shared history answers it alike. */
+  private answerForFleet(fleet: FleetFigures, wanted: string, routeId: string | null): DashboardData {
+    const { pods, rows, overMs, totals, traffic } = fleet;
+    const found = wanted === '' ? null : rows.filter(({ row }) => row.name.toLowerCase().includes(wanted));
+    const { taken, left } = takeWithin(rows, MAX_BYTES);
+    const open = rows.find(({ row }) => row.id === routeId)?.row;
+    const now = [...describeVerdicts(this.sources.history!.verdicts(), this.nameUser), ...describeOddPods(pods)];
+    return {
+      ...this.head('fleet', Date.now()),
+      pods,
+      overMs,
+      totals,
+      traffic,
+      tookMs: 0,
+      container: [],
+      routes: taken.map(({ row }) => row),
+      other: left,
+      found: found && takeWithin(found, MAX_FOUND_BYTES).taken.map(({ row }) => row),
+      sections: { ...NO_SECTIONS, now, past: this.past.refresh(null).now() },
+      detail: open === undefined ? null : { ...NO_DETAIL, id: open.id, past: this.past.refresh(open.name).now() },
+    };
+  }
+
+  private head(scope: Scope, at: number): Pick<DashboardData, 'at' | 'scope' | 'isShared' | 'assets' | 'process'> {
     const { release } = this.host;
     const startedAt = Math.round(epochMsOf(0));
     const own = { pod: hostname(), pid: process.pid, release, node: process.version, startedAt };
-    return { at, scope, isShared: this.sources.history?.shared === true, tookMs: 0, assets: this.assets, process: own };
-  }
-
-  /** For who asks once: waits for what polls get one by one. The last hours are of one route, or of all. */
-  async whole(route: string | null, scope: Scope | null): Promise<{ data: string; past: Past }> {
-    const [past] = await Promise.all([
-      this.past.of(route).settled(),
-      this.experiments.settled(),
-      this.rejected.settled(),
-    ]);
-    return { data: await this.answer({ scope, filter: '', routeId: null }), past };
+    return { at, scope, isShared: this.sources.history?.shared === true, assets: this.assets, process: own };
   }
 
   /**
-   * One sample for all that ask meanwhile, made in turns: the application's requests wait for none of it as a whole.
+   * One sample for all polls meanwhile, made in turns: the application's requests wait for none of it as a whole.
    * Resolves to what it has cost the event loop, milliseconds: 0 where the last one is young enough.
    */
-  private sampled(): Promise<number> {
+  private refreshSample(): Promise<number> {
     if (this.host.nowMs() - this.takenAtMs < this.maxAgeMs) return Promise.resolve(0);
     return (this.sampling ??= this.takeSample().finally(() => (this.sampling = null)));
   }
@@ -191,104 +179,87 @@ export class DashboardView {
     const work = new MeasuredWork(nowMs);
     const snapshot = await work.inTurns(this.sources.overview.snapshotSteps());
     const isFirst = this.traffic.isAfterGap(takenAtMs);
-    const earlier = isFirst ? await earlierCounts(snapshot, this.sources.history, takenAtMs - this.startedMs) : null;
-    await work.inTurns(this.show(snapshot, takenAtMs, earlier));
+    const sinceMs = takenAtMs - this.startedMs;
+    const earlier = isFirst ? await readEarlierCounts(snapshot, this.sources.history, sinceMs) : null;
+    this.sample = await work.inTurns(this.describe(snapshot, takenAtMs, earlier));
     this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, work.ms * AGE_OF_COST));
     this.takenAtMs = takenAtMs;
-    this.snapshot = snapshot;
     return work.ms;
   }
 
-  /** `earlier`: of the time before this sample, where nobody has looked. */
-  private *show(snapshot: PerfSnapshot, takenAtMs: number, earlier: EarlierCounts | null): Steps<void> {
+  /** `earlier`: of the time before this sample, without a viewer. */
+  private *describe(snapshot: PerfSnapshot, takenAtMs: number, earlier: EarlierCounts | null): Steps<Sample> {
     const { at, eventLoop } = snapshot;
+    const { latency, times } = this.sources;
     this.recent.next(takenAtMs, earlier?.spanMs ?? null);
-    const totals = this.sources.latency?.totals() ?? null;
-    yield* this.traffic.add(at, takenAtMs, totals, eventLoop, earlier);
+    yield* this.traffic.add(at, takenAtMs, latency?.totals() ?? null, eventLoop, earlier);
+    const ownMs = latency === null || times === null ? new Map() : yield* measureOwnMs(latency.totals(), times);
     for (const { target, calls, errors } of snapshot.upstream) this.recent.count(`upstream ${target}`, [calls, errors]);
     const { failed = 0, dropped = 0 } = snapshot.defer ?? {};
     this.recent.count('defer', [failed, dropped]);
-    const shown: ShownRoute[] = [];
-    for (const found of foundRoutes(snapshot.routes, '')) {
+    const rows: ShownRoute[] = [];
+    for (const found of findRoutes(snapshot.routes, '')) {
       yield;
       const before = earlier?.routes.get(found.snapshot);
-      this.recent.count(found.key, troublesOf(found.snapshot), before && troublesOf(before));
-      shown.push(shownRoute(found, this.recent));
+      this.recent.count(found.key, countTroubles(found.snapshot), before && countTroubles(before));
+      rows.push(makeRow(found, this.recent, ownMs));
     }
     yield;
-    const bytes = yield* this.putSections(snapshot, shown);
-    this.shown = yield* this.putRows(shown, MAX_BYTES - bytes);
-    this.other = otherRoutes(snapshot.routes, this.shown);
+    const sections = this.describeSections(snapshot, rows);
+    yield;
+    const bytes = Buffer.byteLength(displayJson(sections));
+    yield;
+    const { taken: shown } = takeWithin(rows, MAX_BYTES - bytes);
+    // Later than now are points of before the wall clock went back.
+    const isPast = ([pointAt]: readonly [number, ...unknown[]]): boolean => pointAt <= at;
+    const data = {
+      ...this.head('pod', at),
+      pods: null,
+      overMs: snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [],
+      routes: shown.map(({ row }) => row),
+      other: sumOthers(snapshot, shown),
+      totals: latency === null ? null : sumTotals(snapshot),
+      traffic: this.traffic.points.filter(isPast),
+      container: this.records.container.filter(isPast),
+      sections,
+    };
+    return { snapshot, shown, ownMs, data };
   }
 
-  /** Returns how many bytes they take. */
-  private *putSections(snapshot: PerfSnapshot, routes: readonly ShownRoute[]): Steps<number> {
-    const { overview, history } = this.sources;
-    const { records, recent, nameOf } = this;
-    const { reasons } = overview.health(snapshot);
-    yield;
-    const verdicts = history?.verdicts() ?? [];
-    yield;
+  private describeSections(snapshot: PerfSnapshot, routes: readonly ShownRoute[]): Sections {
+    const { records, recent, nameUser } = this;
+    const reasons = this.sources.overview.findReasons(snapshot);
+    const verdicts = this.sources.history?.verdicts() ?? [];
     const [blocks, rejected] = [records.blocks(), this.rejected.now()];
-    const sections = sectionsOf(
-      { snapshot, reasons, verdicts, nameOf, routes, blocks, recent, rejected },
+    return collectSections(
+      { snapshot, reasons, verdicts, nameUser, routes, blocks, recent, rejected },
       {
         failedWork: records.failedWork,
         users: this.redacted(snapshot.users.slice(0, MAX_USERS)),
         experiments: this.experiments.now(),
-        past: this.past.of(null).now(),
+        past: this.past.refresh(null).now(),
       },
     );
-    const parts: string[] = [];
-    for (const [name, section] of Object.entries(sections)) {
-      yield;
-      parts.push(`"${name}":${displayJson(section)}`);
-    }
-    this.sections = `{${parts.join(',')}}`;
-    return Buffer.byteLength(this.sections);
   }
 
-  /** As many as there is room for; returns those. */
-  private *putRows(shown: readonly ShownRoute[], room: number): Steps<ShownRoute[]> {
-    const put: ShownRoute[] = [];
-    const rows: string[] = [];
-    let left = room;
-    for (const route of shown) {
-      yield;
-      const json = displayJson(route.row);
-      left -= Buffer.byteLength(json) + 1;
-      if (left < 0) break;
-      rows.push(json);
-      put.push(route);
-    }
-    this.rows = rows.join(',');
-    return put;
-  }
-
-  private find(snapshot: PerfSnapshot, filter: string): ShownRoute[] {
-    const found = foundRoutes(snapshot.routes, filter).map((route) => shownRoute(route, this.recent));
-    let left = MAX_FOUND_BYTES;
-    const end = found.findIndex(({ row }) => (left -= Buffer.byteLength(JSON.stringify(row)) + 1) < 0);
-    return end === -1 ? found : found.slice(0, end);
-  }
-
-  private detail(id: string, shown: readonly ShownRoute[]): DashboardData['detail'] {
-    const route = shown.find(({ row }) => row.id === id);
+  private describeRoute(id: string, shown: readonly ShownRoute[]): RouteDetail | null {
+    const route = shown.find(({ row }) => row.id === id) ?? shown.find(({ row }) => row.name === id);
     if (route === undefined) return null;
-    const users = this.sources.users?.list('totalMs', route.row.name) ?? [];
-    const blocks = this.records.blocks().filter(({ row }) => row.route === route.row.name);
-    return detailOf(route, this.sources.latency?.histograms() ?? [], {
+    const { name } = route.row;
+    const users = this.sources.users?.list('totalMs', name) ?? [];
+    const blocks = this.records.blocks().filter(({ row }) => row.route === name);
+    return describeRoute(route, this.sources.latency?.histograms() ?? [], {
       users: this.redacted(users.slice(0, 10)),
       blocks: blocks.map(({ row }) => row.id),
-      past: this.past.of(historyNameOf(route.snapshot)).now(),
+      past: this.past.refresh(nameInHistory(route.snapshot)).now(),
     });
   }
 
   private redacted(users: readonly UserUse[]): UserUse[] {
-    return users.map((user) => ({ ...user, unit: this.nameOf(user.unit) }));
+    return users.map((user) => ({ ...user, unit: this.nameUser(user.unit) }));
   }
 
-  /** With `users.redact` an id is a hash already, the one that the log tells of. */
-  private readonly nameOf = (unit: string): string =>
+  /** With `users.redact` an id is a hash already, the one that the log has. */
+  private readonly nameUser = (unit: string): string =>
     this.redactUsers && (this.sources.users?.redact ?? null) === null ? this.redact(unit) : unit;
 }

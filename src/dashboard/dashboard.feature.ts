@@ -4,8 +4,10 @@ import type { PerfRequest } from '../core/perf-request.js';
 import { ExperimentAnswers } from '../ports/experiment-answers.js';
 import { HistoryReader } from '../ports/history.js';
 import { LatencyFigures } from '../ports/latency-figures.js';
+import { Profiler } from '../ports/loop-profile.js';
 import { Overview } from '../ports/overview.js';
 import { RejectedList } from '../ports/rejected.js';
+import { RouteTimeFigures } from '../ports/route-time.js';
 import { UserList } from '../ports/users.js';
 import { PerfApplication } from '../request/application.js';
 import {
@@ -16,14 +18,14 @@ import {
   type FeatureDefinition,
 } from '../request/feature.js';
 import type { RawAnswer } from '../request/answer.js';
-import { Access, addressOf } from './access.js';
+import { Access, findAddress } from './access.js';
 import { Answers } from './answers.js';
 import { dashboardOption, tokenOfEnvironment, type ResolvedDashboard } from './dashboard.options.js';
 import { DashboardView, type DashboardSources } from './dashboard-view.js';
 import { RecentRecords } from './recent-records.js';
 import { Viewers } from './viewers.js';
 
-/** A live page. Without somebody who looks, it hears records of blocks and resources, and does nothing else. */
+/** A live page. Without a viewer it keeps records of blocks and resources, and does nothing else. */
 export class Dashboard implements Feature {
   private readonly access: Access;
   private readonly records = new RecentRecords();
@@ -34,9 +36,10 @@ export class Dashboard implements Feature {
     private readonly options: ResolvedDashboard,
     private readonly host: PerfApplication,
     private readonly sources: DashboardSources,
+    private readonly profiler: Profiler | null,
   ) {
     const token = options.token ?? tokenOfEnvironment(process.env);
-    this.access = new Access(options.authorize, token, options.tokenTtlMs, () => addressOf(this.server));
+    this.access = new Access(options.authorize, token, options.tokenTtlMs, () => findAddress(this.server));
   }
 
   async install({ platform, adapter }: FeatureBoot): Promise<void> {
@@ -51,27 +54,28 @@ export class Dashboard implements Feature {
     const view = new DashboardView(host, this.sources, this.records, script.name, options.redactUsers);
     const names = { script: script.name, style: style.name };
     const about = { ...names, path: options.path };
-    const answers = new Answers(this.access, new Viewers(host.nowMs), view, about, () => this.tell());
+    const answers = new Answers(this.access, new Viewers(host.nowMs), view, this.profiler, about, () => this.tell());
     const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
       platform.rawRoute(`${options.path}${path}`, '`dashboard`', this.safe(answer));
     get('', answers.page);
     get('/', answers.page);
     get('/data', answers.data);
+    get('/profile', answers.profile);
     get(`/${script.name}`, answers.asset({ type: 'text/javascript; charset=utf-8', brotli: script.brotli }));
     get(`/${style.name}`, answers.asset({ type: 'text/css; charset=utf-8', brotli: style.brotli }));
-    host.recorder.listen(this.records.hear);
+    host.recorder.listen(this.records.add);
     this.server = adapter.getHttpServer() as Server;
     this.server.once('listening', () => this.tell());
   }
 
-  /** Once: where the page is. On a server of the application's own, which is not known here, when somebody looks for it. */
+  /** Logs once where the page is: at the latest when a request without access comes, on a server that is not known here. */
   private tell(): void {
     if (this.isTold) return;
     this.isTold = true;
     const { token, isTold } = this.access;
     const query = isTold ? `?token=${token}` : '';
     const advice = token === null || isTold ? '' : ' (with the token of `dashboard.token` or PERF_TOKEN)';
-    this.host.logger.log(`Perf dashboard: ${addressOf(this.server)}${this.options.path}${query}${advice}`);
+    this.host.logger.log(`Perf dashboard: ${findAddress(this.server)}${this.options.path}${query}${advice}`);
   }
 
   /** An answer that fails is 500, and its reason goes to the log. */
@@ -98,7 +102,9 @@ export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard>
       [
         PerfApplication,
         Overview,
-        ...[LatencyFigures, UserList, HistoryReader, ExperimentAnswers, RejectedList].map(optionalPort),
+        ...[LatencyFigures, UserList, HistoryReader, ExperimentAnswers, RejectedList, Profiler, RouteTimeFigures].map(
+          optionalPort,
+        ),
       ],
       (
         options: ResolvedDashboard | null,
@@ -109,9 +115,11 @@ export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard>
         history: HistoryReader | null = null,
         experiments: ExperimentAnswers | null = null,
         rejected: RejectedList | null = null,
+        profiler: Profiler | null = null,
+        times: RouteTimeFigures | null = null,
       ) => {
-        const sources = { overview, latency, users, history, experiments, rejected };
-        return options === null ? null : new Dashboard(options, application, sources);
+        const sources = { overview, latency, times, users, history, experiments, rejected };
+        return options === null ? null : new Dashboard(options, application, sources, profiler);
       },
     ),
   ],

@@ -12,24 +12,24 @@ export interface DashboardOptions {
    */
   path?: string;
   /**
-   * Decides who may look, instead of the token; others are answered with 403. Asked at every request of the page, so it must be quick.
+   * Decides who may read the page, instead of the token; others are answered with 403. Called at every request of the page, so it must be quick.
    * @default whoever has the token
    */
   authorize?(this: void, request: PerfRequest): boolean | Promise<boolean>;
   /**
    * The token that lets in, at least 16 characters; also the environment variable `PERF_TOKEN`. All pods of an application have
-   * the same, so that each answers for the others. It is never told by the log.
-   * @default one is made in every process, and told once by its log
+   * the same, so that each answers for the others. It is never logged.
+   * @default one is made in every process, and logged once
    */
   token?: string;
   /**
-   * How long a browser that came with the token may look before it needs the token again; milliseconds. The token itself is
+   * How long a browser that came with the token has access before it needs the token again; milliseconds. The token itself is
    * good for as long as it is set, or for the life of the process that made it.
    * @default 43_200_000 (12 h)
    */
   tokenTtlMs?: number;
   /**
-   * Hashes stand for user ids, with a salt of this process.
+   * Hashes replace user ids, with a salt of this process.
    * @default false
    */
   redactUsers?: boolean;
@@ -55,7 +55,7 @@ const token: Option<string | null> = {
 export const tokenOfEnvironment = (env: NodeJS.ProcessEnv): string | null =>
   token.read(env['PERF_TOKEN'] === '' ? undefined : env['PERF_TOKEN'], 'PERF_TOKEN');
 
-/** The `dashboard` row of the option table: off unless it is asked for. */
+/** The `dashboard` row of the option table: off by default. */
 export const dashboardOption = optional(
   feature({
     path: string({

@@ -5,7 +5,7 @@ const SPAN_MS = 5 * 60_000;
 /** Routes that failed or were slow most often since the process started. */
 const MAX_ROUTES = 100;
 
-/** Requests that ended just before somebody began to look. */
+/** Requests that ended just before the first sample. */
 export interface EarlierCounts {
   readonly spanMs: number;
   /** Null where nothing is kept of all requests. */
@@ -15,7 +15,7 @@ export interface EarlierCounts {
 }
 
 /** Counts of the last minutes; without a history of all the time since the process started. */
-export async function earlierCounts(
+export async function readEarlierCounts(
   { at, routes }: PerfSnapshot,
   history: HistoryReader | null,
   upMs: number,
@@ -26,21 +26,21 @@ export async function earlierCounts(
     .toSorted((a, b) => troubles(b) - troubles(a))
     .slice(0, MAX_ROUTES);
   if (history === null) return { spanMs: upMs, whole: null, routes: new Map(suspects.map((route) => [route, route])) };
-  const found = await history.countsSince(at - SPAN_MS, suspects.map(historyNameOf));
+  const found = await history.countsSince(at - SPAN_MS, suspects.map(nameInHistory));
   const counts = new Map<RouteSnapshot, Counts>();
   for (const route of suspects) {
-    const known = found.routes.get(historyNameOf(route));
+    const known = found.routes.get(nameInHistory(route));
     if (known !== undefined) counts.set(route, known);
   }
   return { spanMs: Math.min(SPAN_MS, upMs), whole: found.whole, routes: counts };
 }
 
 /** Whole, as the history has it; the row's is cut. */
-export const historyNameOf = ({ method, route }: Pick<RouteSnapshot, 'method' | 'route'>): string =>
+export const nameInHistory = ({ method, route }: Pick<RouteSnapshot, 'method' | 'route'>): string =>
   `${method} ${route === '' ? '(no route)' : route}`;
 
 /** Requests, and those of them that failed and that were slow. */
-export const troublesOf = ({ count, errors, over }: Counts): [number, number, number] => [
+export const countTroubles = ({ count, errors, over }: Counts): [number, number, number] => [
   count,
   errors,
   over[0]?.count ?? 0,

@@ -1,6 +1,6 @@
 import type { HistoryReader, RangeFigures } from '../ports/history.js';
 import type { PerfApplication } from '../request/application.js';
-import { podRows } from './odd-pods.js';
+import { markOddPods } from './odd-pods.js';
 import { Refreshed } from './refreshed.js';
 import { rounded } from './route-rows.js';
 import { MAX_POINTS, type PodRow, type RouteRow, type TrafficPoint } from './view.js';
@@ -9,10 +9,10 @@ const MINUTE_MS = 60_000;
 /** Routes of all pods are those of the last hour: no pod knows when the fleet began. */
 const SPAN_MS = 60 * MINUTE_MS;
 
-/** All pods, as a shared history tells of them. */
+/** All pods, by a shared history. */
 export interface FleetFigures {
   readonly pods: PodRow[];
-  readonly rows: RouteRow[];
+  readonly rows: { readonly row: RouteRow }[];
   readonly overMs: number[];
   readonly totals: { count: number; errors: number; inFlight: number; routes: number };
   readonly traffic: TrafficPoint[];
@@ -26,7 +26,7 @@ const NOTHING: FleetFigures = {
   traffic: [],
 };
 
-export const fleetFigures = (
+export const refreshFleet = (
   host: Pick<PerfApplication, 'report' | 'nowMs'>,
   history: HistoryReader | null,
 ): Refreshed<FleetFigures> =>
@@ -46,8 +46,8 @@ async function read(history: HistoryReader, now: number): Promise<FleetFigures> 
     totals.errors += errors;
   }
   return {
-    pods: podRows(await history.pods()),
-    rows: [...routes].map(([name, figures]) => rowOf(name, figures, overMs)),
+    pods: markOddPods(await history.pods()),
+    rows: [...routes].map(([name, figures]) => ({ row: describeRow(name, figures, overMs) })),
     overMs,
     totals,
     traffic: points.slice(-MAX_POINTS).map(({ at, count, errors, durationMs: { p50, p95, p99 } }): TrafficPoint => {
@@ -58,8 +58,8 @@ async function read(history: HistoryReader, now: number): Promise<FleetFigures> 
   };
 }
 
-function rowOf(name: string, figures: RangeFigures, overMs: readonly number[]): RouteRow {
-  const { count, errors, aborted, durationMs, over, blockedMs, upstreamMs, ownMs, waitMs } = figures;
+function describeRow(name: string, figures: RangeFigures, overMs: readonly number[]): RouteRow {
+  const { count, errors, aborted, durationMs, over, blockedMs, upstreamMs, poolWaitMs, ownMs, waitMs } = figures;
   const { mean, p50, p95, p99, max } = durationMs;
   const row: RouteRow = { id: name, name, count, ms: [mean, p50, p95, p99, max].map(rounded) as RouteRow['ms'] };
   if (errors > 0) row.errors = errors;
@@ -67,6 +67,9 @@ function rowOf(name: string, figures: RangeFigures, overMs: readonly number[]): 
   if (blockedMs > 0) row.blockedMs = rounded(blockedMs);
   if (over.some((one) => one.count > 0)) row.over = overMs.map((ms) => over.find((one) => one.ms === ms)?.count ?? 0);
   if (upstreamMs !== null)
-    row.time = [ownMs === null ? null : rounded(ownMs), rounded(upstreamMs), rounded(waitMs ?? 0)];
+    row.time = [
+      ownMs === null ? null : rounded(ownMs),
+      ...[upstreamMs, poolWaitMs ?? 0, waitMs ?? 0].map(rounded),
+    ] as RouteRow['time'] & {};
   return row;
 }

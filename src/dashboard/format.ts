@@ -1,12 +1,12 @@
-// How figures look, on the page and as text. Runs in both places: no `node:*` here.
+// Formats of figures, on the page and as text. Runs in both places: no `node:*` here.
 import { innermostCall } from '../core/innermost-call.js';
 import type { BlockRow, RouteRow } from './view.js';
 
-/** From here on three digits do not hold it: they are rounded. */
+/** From here on three digits are too few: values are rounded. */
 const FOUR_DIGITS = 999.5;
 
 /** At most three digits, and a unit: `12.5 ms`, `1.25 s`, `2 min`. */
-export function durationOf(ms: number | null): string {
+export function formatDuration(ms: number | null): string {
   if (ms === null) return '–';
   if (ms < FOUR_DIGITS) return `${short(ms)} ms`;
   if (ms < 60_000) return `${short(ms / 1_000)} s`;
@@ -14,7 +14,8 @@ export function durationOf(ms: number | null): string {
 }
 
 /** Milliseconds alone, for columns that name the unit. */
-export const msOf = (ms: number | null): string => (ms === null ? '–' : ms >= FOUR_DIGITS ? grouped(ms) : digits(ms));
+export const formatMs = (ms: number | null): string =>
+  ms === null ? '–' : ms >= FOUR_DIGITS ? grouped(ms) : digits(ms);
 
 /** Without zeros at the end, which only columns need. */
 const short = (value: number): string => String(Number(digits(value)));
@@ -32,10 +33,10 @@ export const grouped = (value: number): string =>
     .replaceAll(/\B(?=(\d{3})+$)/g, ',');
 
 /** `1.2` below ten, whole above. */
-export const rateOf = (value: number | null): string =>
+export const formatRate = (value: number | null): string =>
   value === null ? '–' : value >= 10 || value === 0 ? grouped(value) : value.toFixed(1);
 
-export const percentOf = (share: number | null): string => {
+export const formatPercent = (share: number | null): string => {
   if (share === null) return '–';
   const percent = share * 100;
   return `${percent === 0 || percent >= 9.95 ? percent.toFixed(0) : percent.toFixed(1)} %`;
@@ -44,7 +45,7 @@ export const percentOf = (share: number | null): string => {
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'];
 
 /** In units of 1,024, as containers count: `212 MB`. */
-export function bytesOf(bytes: number | null): string {
+export function formatBytes(bytes: number | null): string {
   if (bytes === null) return '–';
   let [value, unit] = [bytes, 0];
   while (value >= FOUR_DIGITS && unit < UNITS.length - 1) [value, unit] = [value / 1_024, unit + 1];
@@ -54,24 +55,22 @@ export function bytesOf(bytes: number | null): string {
 export const counted = (count: number, noun: string): string => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 
 /** `5 s`, `3 min`, `2 h`, `4 d`: how long ago, or how long it runs. */
-export function spanOf(ms: number): string {
+export function formatSpan(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   if (seconds < 90) return `${seconds} s`;
   if (seconds < 5_400) return `${Math.round(seconds / 60)} min`;
   return seconds < 129_600 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
-/** Own work of a request, milliseconds: until it can be told, what is proven to have blocked the loop. Null: nothing is known. */
-export function ownOf({ time, count, blockedMs = 0 }: RouteRow): { ms: number | null; isWhole: boolean } {
-  const known = time?.[0] ?? null;
-  if (known !== null) return { ms: known, isWhole: true };
-  return { ms: blockedMs === 0 ? null : blockedMs / count, isWhole: false };
-}
+/** The rest of the mean: timers, clients that are not watched, and whoever reads the answer slowly. */
+export const findIdleMs = ({ ms, time }: RouteRow): number | null =>
+  time === undefined
+    ? null
+    : Math.max(
+        0,
+        time.reduce<number>((rest, part) => rest - (part ?? 0), ms[0]),
+      );
 
-/** The rest of the mean: timers, whom nobody hears, and the client. Own work that is not known is in the wait. */
-export const idleOf = (row: RouteRow): number | null =>
-  row.time === undefined ? null : Math.max(0, row.ms[0] - (ownOf(row).ms ?? 0) - row.time[1] - row.time[2]);
-
-/** The line of the application's code; else the innermost call that says something. */
-export const placeOf = ({ location, stack }: Pick<BlockRow, 'location' | 'stack'>): string | null =>
+/** The line of the application's code; else the innermost call with a name. */
+export const findPlace = ({ location, stack }: Pick<BlockRow, 'location' | 'stack'>): string | null =>
   location ?? innermostCall(stack);

@@ -24,10 +24,10 @@ export class PastFigures {
   ) {}
 
   /** Figures of one route, or of all. */
-  of(route: string | null): Refreshed<Past> {
+  refresh(route: string | null): Refreshed<Past> {
     const load = (): Promise<Past> => read(this.history, route, Date.now());
     const past = this.known.get(route) ?? new Refreshed(this.host, 'the history', NOTHING, load);
-    // The one that was asked for last is the last to go.
+    // The one that was read last is the last to go.
     this.known.delete(route);
     this.known.set(route, past);
     if (this.known.size > MAX_KNOWN) this.known.delete(this.known.keys().next().value!);

@@ -1,12 +1,13 @@
-import { THROTTLED } from '../core/figures.js';
+import { BADLY_THROTTLED, THROTTLED } from '../core/figures.js';
 import { withUserNamed, type Verdict } from '../core/verdict.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { RecentCounts } from './recent-counts.js';
 import type { BlockGroup } from './recent-records.js';
 import type { ShownRoute } from './route-rows.js';
 import type { Problem } from './view.js';
+import type { HealthReason } from '../ports/overview.js';
 import type { Rejected } from '../ports/rejected.js';
-import { counted, durationOf, percentOf, spanOf } from './format.js';
+import { counted, formatDuration, formatPercent, formatSpan } from './format.js';
 
 const RECENT_BLOCKS_MS = 5 * 60_000;
 const SHOWN_OF_A_KIND = 3;
@@ -15,10 +16,10 @@ const MIN_FAILED_SHARE = 0.01;
 
 export interface Situation {
   readonly snapshot: PerfSnapshot;
-  readonly reasons: readonly string[];
+  readonly reasons: readonly HealthReason[];
   readonly verdicts: readonly Verdict[];
-  /** The name that stands for a user. */
-  readonly nameOf: (userId: string) => string;
+  /** The name that is shown for a user. */
+  readonly nameUser: (userId: string) => string;
   readonly routes: readonly ShownRoute[];
   readonly blocks: readonly BlockGroup[];
   readonly recent: RecentCounts;
@@ -26,11 +27,11 @@ export interface Situation {
 }
 
 /** Problems of now, one sentence each, the worst first. */
-export function problemsOf(situation: Situation): Problem[] {
-  const { verdicts, nameOf, reasons, snapshot } = situation;
+export function findProblems(situation: Situation): Problem[] {
+  const { verdicts, nameUser, reasons, snapshot } = situation;
   return [
-    ...verdictProblems(verdicts, nameOf),
-    ...reasons.map((text) => bad(sectionOf(text), sentence(text))),
+    ...describeVerdicts(verdicts, nameUser),
+    ...reasons.map(({ about, text }) => bad(SECTIONS[about], sentence(text))),
     ...failing(situation),
     ...blocking(situation),
     ...slow(situation),
@@ -42,9 +43,9 @@ export function problemsOf(situation: Situation): Problem[] {
 }
 
 /** Verdicts on what became worse and still is. */
-export function verdictProblems(verdicts: readonly Verdict[], nameOf: (userId: string) => string): Problem[] {
+export function describeVerdicts(verdicts: readonly Verdict[], nameUser: (userId: string) => string): Problem[] {
   const worse = verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
-  return worse.map((verdict) => bad('requests', sentence(withUserNamed(verdict, nameOf))));
+  return worse.map((verdict) => bad('requests', sentence(withUserNamed(verdict, nameUser))));
 }
 
 function failing({ routes, recent }: Situation): Problem[] {
@@ -58,17 +59,17 @@ function failing({ routes, recent }: Situation): Problem[] {
 function slow({ routes, recent }: Situation): Problem[] {
   return ranked(routes, ({ key }) => recent.gained(key, 2)).map(([{ key, row, snapshot }, late]) => {
     const requests = counted(recent.gained(key, 0), 'request');
-    const bound = durationOf(snapshot.over[0]!.ms);
+    const bound = formatDuration(snapshot.over[0]!.ms);
     return warn('requests', `${row.name} took longer than ${bound} for ${late} of ${requests} ${lately(recent)}.`);
   });
 }
 
 function blocking({ snapshot, blocks }: Situation): Problem[] {
   const since = snapshot.at - RECENT_BLOCKS_MS;
-  const recentOf = ({ times }: BlockGroup) => times.filter(({ at }) => at >= since);
-  return ranked(blocks, (group) => recentOf(group).reduce((sum, { ms }) => sum + ms, 0)).map(([group, totalMs]) => {
+  const readRecent = ({ times }: BlockGroup) => times.filter(({ at }) => at >= since);
+  return ranked(blocks, (group) => readRecent(group).reduce((sum, { ms }) => sum + ms, 0)).map(([group, totalMs]) => {
     const { route, proven, location, cause } = group.row;
-    const times = counted(recentOf(group).length, 'time');
+    const times = counted(readRecent(group).length, 'time');
     const where = location === null ? '' : ` at ${location}`;
     const nobody = cause === 'gc' ? 'Garbage collection' : 'Something';
     const who = route === null ? nobody : proven ? route : `Probably ${route}`;
@@ -78,7 +79,7 @@ function blocking({ snapshot, blocks }: Situation): Problem[] {
         : cause === 'pile-up'
           ? 'Short pieces of work piled up on the event loop'
           : `${who} blocked the event loop`;
-    return bad('blocks', `${happened} ${times} in the last 5 minutes, ${durationOf(totalMs)} in all${where}.`);
+    return bad('blocks', `${happened} ${times} in the last 5 minutes, ${formatDuration(totalMs)} in all${where}.`);
   });
 }
 
@@ -91,11 +92,11 @@ function failingUpstreams({ snapshot, recent }: Situation): Problem[] {
     });
 }
 
-function throttled({ snapshot, reasons }: Situation): Problem[] {
+function throttled({ snapshot }: Situation): Problem[] {
   const ratio = snapshot.resources?.cpu.window?.throttledRatio ?? 0;
   // Worse is a reason already.
-  if (ratio < THROTTLED || reasons.some((reason) => reason.startsWith('throttling'))) return [];
-  return [warn('container', `The kernel held the process back in ${percentOf(ratio)} of CPU periods.`)];
+  if (ratio < THROTTLED || ratio > BADLY_THROTTLED) return [];
+  return [warn('container', `The kernel held the process back in ${formatPercent(ratio)} of CPU periods.`)];
 }
 
 function lostWork({ recent, rejected }: Situation): Problem[] {
@@ -120,16 +121,14 @@ function ranked<T>(items: readonly T[], sizeOf: (item: T) => number): [T, number
     .slice(0, SHOWN_OF_A_KIND);
 }
 
-const lately = ({ spanMs }: RecentCounts): string => `in the last ${spanOf(spanMs)}`;
+const lately = ({ spanMs }: RecentCounts): string => `in the last ${formatSpan(spanMs)}`;
 
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
-/** By how a reason begins. */
-const SECTIONS: readonly [RegExp, Problem['section']][] = [
-  [/^deferred/, 'deferred'],
-  [/^(throttling|memory)/, 'container'],
-  [/^preloaded/, 'requests'],
-];
-const sectionOf = (reason: string): Problem['section'] =>
-  SECTIONS.find(([words]) => words.test(reason))?.[1] ?? 'blocks';
+const SECTIONS: Readonly<Record<HealthReason['about'], Problem['section']>> = {
+  'event-loop': 'blocks',
+  resources: 'container',
+  defer: 'deferred',
+  'cached-data': 'requests',
+};

@@ -9,7 +9,7 @@ interface Series {
   readonly before: readonly number[];
   /** Gains of each sample since, the newest last. */
   readonly gains: (readonly number[])[];
-  /** Sums of all gains: looked at for each route and sample. */
+  /** Sums of all gains, since they are read for each route and sample. */
   readonly sums: number[];
 }
 
@@ -26,7 +26,7 @@ export class RecentCounts {
     return (this.times.at(-1) ?? 0) - (this.times[0] ?? 0);
   }
 
-  /** A new sample begins. `gapMs`: nothing is known of so long before it but what {@link count} is told; null goes on from the last one. */
+  /** A new sample begins. `gapMs`: nothing is known of so long before it but what {@link count} is given; null goes on from the last one. */
   next(nowMs: number, gapMs: number | null): void {
     this.sample += 1;
     if (gapMs !== null) {

@@ -12,7 +12,7 @@ const MAX_WAITERS = 5;
 export const MAX_CURL = 1_000;
 
 const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text);
-export const nameOf = ({ method, route }: Pick<RequestRef, 'method' | 'route'>): string =>
+export const formatRoute = ({ method, route }: Pick<RequestRef, 'method' | 'route'>): string =>
   `${method} ${route === '' ? '(no route)' : cut(route, 200)}`;
 
 /** Blocks of one kind, and when they were. */
@@ -21,7 +21,7 @@ export interface BlockGroup {
   readonly times: { at: number; ms: number }[];
 }
 
-/** Keeps what records tell, in bounded memory. Hears each record where it is pushed: takes microseconds, never throws. */
+/** Keeps the last records of each kind, in bounded memory. `add` runs where a record is pushed: takes microseconds, never throws. */
 export class RecentRecords {
   /** By kind, the one that came last at the end. */
   private readonly groups = new Map<string, BlockGroup>();
@@ -29,7 +29,7 @@ export class RecentRecords {
   readonly container: ContainerPoint[] = [];
   private lastId = 0;
 
-  readonly hear = (record: PerfRecord): void => {
+  readonly add = (record: PerfRecord): void => {
     if (record.kind === 'block') this.addBlock(record);
     else if (record.kind === 'resource') this.addSample(record.sample);
     else if (record.kind === 'deferred' && record.outcome !== 'completed') this.addFailed(record);
@@ -43,9 +43,9 @@ export class RecentRecords {
   private addBlock(block: BlockRecord): void {
     const who = block.request ?? block.suspect;
     const line = block.location?.replace(/:\d+$/, '') ?? '';
-    const key = `${block.cause} ${block.request !== null} ${who === null ? '' : nameOf(who)} ${line}`;
+    const key = `${block.cause} ${block.request !== null} ${who === null ? '' : formatRoute(who)} ${line}`;
     const known = this.groups.get(key);
-    const row = rowOf(block, known?.row ?? null, known?.row.id ?? (this.lastId += 1));
+    const row = describeBlock(block, known?.row ?? null, known?.row.id ?? (this.lastId += 1));
     const group = { row, times: known?.times ?? [] };
     pushBounded(group.times, { at: row.at, ms: row.durationMs }, MAX_TIMES);
     this.groups.delete(key);
@@ -69,9 +69,9 @@ export class RecentRecords {
   }
 }
 
-function rowOf(block: BlockRecord, before: BlockRow | null, id: number): BlockRow {
+function describeBlock(block: BlockRecord, before: BlockRow | null, id: number): BlockRow {
   const who = block.request ?? block.suspect;
-  const waiters = [...new Set(block.delayed.map(nameOf))];
+  const waiters = [...new Set(block.delayed.map(formatRoute))];
   return {
     id,
     at: block.startedAt,
@@ -81,7 +81,7 @@ function rowOf(block: BlockRecord, before: BlockRow | null, id: number): BlockRo
     maxMs: Math.max(before?.maxMs ?? 0, block.durationMs),
     durationMs: block.durationMs,
     cause: block.cause,
-    route: who === null ? null : nameOf(who),
+    route: who === null ? null : formatRoute(who),
     handler: who?.handler ?? null,
     proven: block.request !== null,
     location: block.location === null ? null : cut(block.location, 300),

@@ -7,7 +7,7 @@ const MAX_AGE_MS = 30_000;
 /** Making takes at most so small a part of the time. */
 const PAUSES_OF_COST = 40;
 
-/** A value that takes too long for a poll: made anew beside polls, when it is asked for and old. A failure leaves it as it was. */
+/** A value that takes too long for a poll: made anew beside polls, when it is read and old. A failure leaves it as it was. */
 export class Refreshed<T> {
   private oldAtMs = -Infinity;
   private making: Promise<void> | null = null;

@@ -7,7 +7,7 @@ const BOUNDS_MS = Array.from({ length: 41 }, (_, step) => 2 ** (step / 2 - 3));
 const MAX_UPSTREAMS = 20;
 
 /** A route in depth, for who has opened it. */
-export function detailOf(
+export function describeRoute(
   { snapshot, row }: ShownRoute,
   histograms: Iterable<RouteHistogram>,
   { users, blocks, past }: Pick<RouteDetail, 'users' | 'blocks' | 'past'>,
@@ -39,7 +39,7 @@ export function detailOf(
   };
 }
 
-/** From the first that holds something to the last. */
+/** From the first that is not empty to the last. */
 function withoutEnds<T extends { count: number }>(buckets: readonly T[]): T[] {
   const first = buckets.findIndex(({ count }) => count > 0);
   const last = buckets.findLastIndex(({ count }) => count > 0);

@@ -1,15 +1,15 @@
 import type { UserUse } from '../core/snapshot.js';
-import { problemsOf, type Situation } from './problems.js';
+import { findProblems, type Situation } from './problems.js';
 import type { Sections } from './view.js';
 
 const MAX_UPSTREAMS = 60;
 const MAX_COMPRESSED = 20;
 const MAX_CALLERS = 5;
 
-/** Sections that the situation does not hold. `users`: as they are shown. */
+/** Sections that do not come from the situation. `users`: as they are shown. */
 type Others = Pick<Sections, 'failedWork' | 'experiments' | 'past'> & { readonly users: UserUse[] };
 
-/** Sections of one pod have nothing to tell of all. */
+/** The sections of one pod, empty for all pods. */
 export const NO_SECTIONS: Sections = {
   now: [],
   eventLoop: null,
@@ -25,11 +25,11 @@ export const NO_SECTIONS: Sections = {
   past: { rows: [], releases: [] },
 };
 
-export function sectionsOf(situation: Situation, others: Others): Sections {
+export function collectSections(situation: Situation, others: Others): Sections {
   const { snapshot, blocks, rejected } = situation;
   const { eventLoop, resources, defer, upstream, compression } = snapshot;
   return {
-    now: problemsOf(situation),
+    now: findProblems(situation),
     eventLoop,
     blocks: blocks.map(({ row }) => row),
     resources,

@@ -5,7 +5,7 @@ import type { ExperimentRow } from './view.js';
 const MAX_ROWS = 30;
 
 /** Work that a store, which may be a disk, has refused for good. */
-export async function rejectedOf(source: RejectedList | null): Promise<Rejected[]> {
+export async function readRejected(source: RejectedList | null): Promise<Rejected[]> {
   const rejected = (await source?.rejected()) ?? [];
   return rejected
     .slice(-MAX_ROWS)
@@ -13,7 +13,7 @@ export async function rejectedOf(source: RejectedList | null): Promise<Rejected[
 }
 
 /** Answers of experiments. One gate a turn of the event loop: each takes milliseconds. */
-export async function experimentsOf(source: ExperimentAnswers | null): Promise<ExperimentRow[]> {
+export async function readExperiments(source: ExperimentAnswers | null): Promise<ExperimentRow[]> {
   const rows: ExperimentRow[] = [];
   for (const gate of source?.gates().slice(0, MAX_ROWS) ?? []) {
     const { text, caveats, comparison } = source!.answer(gate);

@@ -8,10 +8,10 @@ import type { EarlierCounts } from './earlier-counts.js';
 import { pushPoint } from './push-point.js';
 import type { TrafficPoint } from './view.js';
 
-/** A longer time without a look is a gap in the line. */
+/** A longer time without a sample is a gap in the line. */
 const GAP_MS = 30_000;
 
-/** The application's traffic between samples, which are taken only while somebody looks. */
+/** The application's traffic between samples, which are taken only while somebody views the page. */
 export class Traffic {
   readonly points: TrafficPoint[] = [];
   private lastAt = 0;
@@ -42,12 +42,12 @@ export class Traffic {
     this.lastMs = nowMs;
     const taken = totals === null ? null : yield* this.take(totals);
     if (!isAfterGap) {
-      this.push(at, loop, taken === null ? UNKNOWN : figuresOf(taken, nowMs - lastMs, taken.fresh));
+      this.push(at, loop, taken === null ? UNKNOWN : computeFigures(taken, nowMs - lastMs, taken.fresh));
       return;
     }
     if (lastMs !== -Infinity) this.push(lastAt + 1, null, UNKNOWN);
     const { whole = null, spanMs = 0 } = earlier ?? {};
-    if (taken !== null && whole !== null) this.push(at, loop, figuresOf(whole, spanMs, null));
+    if (taken !== null && whole !== null) this.push(at, loop, computeFigures(whole, spanMs, null));
   }
 
   private push(at: number, loop: EventLoopSnapshot | null, figures: Figures): void {
@@ -78,7 +78,7 @@ export class Traffic {
 type Figures = readonly [number | null, number | null, number | null, number | null, number | null];
 const UNKNOWN: Figures = [null, null, null, null, null];
 
-function figuresOf(
+function computeFigures(
   { count, errors }: Pick<Counts, 'count' | 'errors'>,
   ms: number,
   durations: Histogram | null,

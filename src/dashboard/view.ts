@@ -34,13 +34,13 @@ export interface RouteRow {
   /** Requests that took longer, in the order of `overMs`. */
   over?: number[];
   blockedMs?: number;
-  /** Means a request: own CPU (null while it cannot be told), upstream, waiting for the loop. */
-  time?: [number | null, number, number];
+  /** Means of a request, milliseconds: own CPU (null where nothing is sampled), upstream, waiting for a connection, for the loop. */
+  time?: [own: number | null, upstream: number, pool: number, loop: number];
   /** Requests between samples, the newest last. */
   recent?: number[];
 }
 
-/** The routes that no row tells of, together. */
+/** The routes without a row, together. */
 export interface OtherRoutes {
   routes: number;
   count: number;
@@ -156,7 +156,7 @@ export interface ProcessInfo {
   startedAt: number;
 }
 
-/** One pod's last minute, as it tells of itself. */
+/** One pod's last minute, as it published it. */
 export interface PodRow extends PodMinute {
   /** Figures by which it is the odd one. */
   odd: (keyof PodMinute)[];
@@ -201,6 +201,6 @@ export interface DashboardData {
   traffic: TrafficPoint[];
   container: ContainerPoint[];
   sections: Sections;
-  /** Null when it was not asked for, or is not known. */
+  /** Null where none is open, or it is not known. */
   detail: RouteDetail | null;
 }

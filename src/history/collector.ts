@@ -15,7 +15,7 @@ export interface Counters {
   readonly scheduling: SchedulingPressure | null;
 }
 
-/** A route's counts when it was last looked at. */
+/** A route's counts at the last collection. */
 class Seen {
   sums = new RouteSums();
   ended = 0;
@@ -24,14 +24,14 @@ class Seen {
 }
 const NOTHING = new RouteSums();
 
-/** Counts in between two looks. A route's figures are of one moment; the next route is looked at when it is asked for. */
+/** Counts between two collections. A route's figures are of one moment; the next route is read with the next step. */
 export interface Collected {
   readonly process: ProcessSums;
   /** By name; one that several routes share comes once for each of them. */
   readonly routes: Iterable<readonly [name: string, window: RouteWindow]>;
 }
 
-/** Takes what was counted since it last looked. It looks once a minute, and costs requests nothing. */
+/** Takes what was counted since the last collection. It runs once a minute, and costs requests nothing. */
 export class Collector {
   private readonly seen = new Map<Route, Seen>();
   private loop = performance.eventLoopUtilization();
@@ -69,8 +69,8 @@ export class Collector {
     for (const { target, calls, wallMs } of times?.callsOf(route) ?? []) now.called(target, calls, wallMs);
     const time = times?.totalsOf(route) ?? null;
     if (time !== null) {
-      const { count: timed, upstreamMs, busyMs, upstreamBusyMs } = time;
-      Object.assign(now, { timed, upstreamMs, busyMs, upstreamBusyMs });
+      const { count: timed, upstreamMs, poolWaitMs, busyMs, upstreamBusyMs } = time;
+      Object.assign(now, { timed, upstreamMs, poolWaitMs, busyMs, upstreamBusyMs });
     }
     const window = new RouteWindow();
     window.add(now);

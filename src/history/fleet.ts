@@ -8,7 +8,7 @@ export interface FleetVerdicts {
   readonly verdicts: readonly Verdict[];
 }
 
-/** The talk among pods of one shared store. Each call may reject; the next minute asks again. */
+/** The exchange among pods of one shared store. Each call may reject; the next minute tries again. */
 export interface Fleet {
   /** Whether this process leads: one does, by a lease that each minute renews. It judges for all, and tidies up. */
   lead(): Promise<boolean>;
@@ -17,7 +17,7 @@ export interface Fleet {
   /** False where another process leads by now: then nothing is kept. */
   keepVerdicts(verdicts: FleetVerdicts): Promise<boolean>;
   /** How this pod's last minute was, and its own part of five minutes that have ended. */
-  tell(minute: PodMinute, windows: readonly HistoryRow[]): Promise<void>;
+  publish(minute: PodMinute, windows: readonly HistoryRow[]): Promise<void>;
   /** The last minute of every living pod. */
   pods(): Promise<readonly PodMinute[]>;
   /** Each pod's own part of the five minutes that begin at `at`, for a quarter of an hour: sums without distributions. */

@@ -3,7 +3,7 @@ import type { Fleet } from './fleet.js';
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 
-/** A store's host, told when it is opened. */
+/** The limits that a store gets when it is opened. */
 export interface HistoryStoreHost {
   /** For how long rows of a tier are kept, milliseconds. */
   keptMs(tier: Tier): number;
@@ -21,7 +21,7 @@ export interface OpenHistoryStore {
   write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void>;
   /** Rows of buckets that begin in the range, in any order; those of one bucket add up. */
   read(tier: Tier, range: TimeRange): AsyncIterable<HistoryRow>;
-  /** With a shared store: what its pods tell each other. */
+  /** With a shared store: the exchange among its pods. */
   readonly fleet?: Fleet;
   close(): Promise<void>;
 }

@@ -16,7 +16,7 @@ import type { HistoryStore } from './history-store.js';
 import { MINUTE_MS, WINDOW_MS } from './rows/tiers.js';
 import { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
-/** Between two looks at the least, milliseconds. */
+/** The shortest time between two ticks, milliseconds. */
 const MIN_WAIT_MS = 50;
 
 type Options = NonNullable<Resolved<typeof historyOption>>;
@@ -44,8 +44,8 @@ export class HistoryFeature implements Feature {
       release: (release ?? '').slice(0, 200),
     };
     const judge = new VerdictKeeper({
-      usersOf: (route) => users?.list('totalMs', route, 2 * WINDOW_MS) ?? [],
-      tell: (verdict) => {
+      listUsers: (route) => users?.list('totalMs', route, 2 * WINDOW_MS) ?? [],
+      report: (verdict) => {
         if (recorder.wanted) recorder.push({ kind: 'verdict', verdict });
       },
       failed: this.failed,
@@ -88,7 +88,7 @@ export class HistoryFeature implements Feature {
   };
 }
 
-/** Never at once: a wall clock that stands still, as in tests, would make the timer spin. */
+/** Never at once: a wall clock that does not move, as in tests, would make the timer spin. */
 function msToNextMinute(nowMs: number): number {
   const leftMs = MINUTE_MS - (nowMs % MINUTE_MS);
   // A broken clock reads NaN, and one before 1970 leaves more than a minute.

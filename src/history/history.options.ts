@@ -20,7 +20,7 @@ export interface HistoryOptions {
    */
   maxBytes?: number;
   /**
-   * Whether what became worse or better is told: in the log, to sinks, by `PerfService.verdicts()`.
+   * Whether changes for the worse or the better are reported: in the log, to sinks, by `PerfService.verdicts()`.
    * @default true
    */
   verdicts?: boolean;

@@ -15,7 +15,7 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { Verdict } from '../core/verdict.js';
 import { Collector, type Counters } from './collector.js';
 import { compareRanges } from './compare/compare.js';
-import { rangesOf } from './compare/ranges.js';
+import { findRanges } from './compare/ranges.js';
 import type { Fleet } from './fleet.js';
 import type { HistoryStore } from './history-store.js';
 import type { HistorySource, Identity, ReadBucket } from './reader.js';
@@ -25,7 +25,7 @@ import type { HistoryRow } from './rows/row.js';
 import { EncodedWindow } from './rows/window-codec.js';
 import { RouteSums, RouteWindow } from './rows/window.js';
 import { keptMs, MINUTE_MS, TIERS, type Tier } from './rows/tiers.js';
-import { overOf, rangeFigures, seriesOf, tierFor } from './series.js';
+import { listOver, computeRangeFigures, readSeries, tierFor } from './series.js';
 import { StoreKeeper } from './store-keeper.js';
 import { inTurns, Turns, type Steps } from '../core/turns.js';
 import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
@@ -42,7 +42,7 @@ export interface HistoryParts {
   readonly now: () => number;
 }
 
-/** The history of one process, or of all that share its store: rows from the counters, in memory and in a store, and what is asked of them. */
+/** The history of one process, or of all that share its store: collects rows from the counters, keeps them in memory and in a store, reads them. */
 export class History implements HistoryReader, HistorySource {
   private readonly memory: MemoryTiers;
   private readonly store: StoreKeeper | null;
@@ -74,7 +74,7 @@ export class History implements HistoryReader, HistorySource {
     void this.judge?.recall(this, this.parts.now());
   }
 
-  /** Asks the fleet of a shared store; null without one, and while it is away. */
+  /** Runs `ask` on the fleet of a shared store; null without one, and while it is away. */
   async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
     return this.shared ? this.store!.fleet(ask) : null;
   }
@@ -92,17 +92,17 @@ export class History implements HistoryReader, HistorySource {
       if (this.store === null) return {};
       const running = await inTurns(this.memory.runningBuckets(['5m', '1h']));
       // Handed on before anybody else has a turn: who closes meanwhile loses no row.
-      return { writing: this.store.write(ended.map(this.rowOf), running.map(this.rowOf)) };
+      return { writing: this.store.write(ended.map(this.makeRow), running.map(this.makeRow)) };
     });
     await Promise.all([writing, this.judge?.judge(this, nowMs)]);
   }
 
   private async tickOfFleet(nowMs: number): Promise<void> {
     const ended = await this.alone(() => inTurns(this.ended(nowMs)));
-    const windows = ended.filter(({ tier }) => tier === '5m').map(this.rowOf);
+    const windows = ended.filter(({ tier }) => tier === '5m').map(this.makeRow);
     if (await this.flush(nowMs)) {
-      const minute = this.lastMinute.of(ended, nowMs);
-      await this.fleet((fleet) => fleet.tell(minute, windows.map(withoutDistributions)));
+      const minute = this.lastMinute.measure(ended, nowMs);
+      await this.fleet((fleet) => fleet.publish(minute, windows.map(withoutDistributions)));
     }
     await this.judge?.judge(this, nowMs);
     await this.fleet(async (fleet) => (await fleet.lead()) && fleet.tidy(nowMs));
@@ -114,7 +114,7 @@ export class History implements HistoryReader, HistorySource {
       await inTurns(this.take(nowMs));
       const parts = await inTurns(this.memory.takeFresh());
       // Handed on before anybody else has a turn: who closes meanwhile loses no part.
-      return { done: this.store!.flush(parts.map((bucket) => ({ ...this.rowOf(bucket), part: (this.part += 1) }))) };
+      return { done: this.store!.flush(parts.map((bucket) => ({ ...this.makeRow(bucket), part: (this.part += 1) }))) };
     });
     return writing.done;
   }
@@ -128,7 +128,7 @@ export class History implements HistoryReader, HistorySource {
       if (this.shared) return inTurns(memory.takeFresh());
       return [...ended, ...(await inTurns(memory.runningBuckets(TIERS.map(({ tier }) => tier))))];
     });
-    const rows = last.map(this.rowOf);
+    const rows = last.map(this.makeRow);
     await store.close(this.shared ? rows.map((row) => ({ ...row, part: (this.part += 1) })) : rows, deadlineMs);
   }
 
@@ -141,14 +141,14 @@ export class History implements HistoryReader, HistorySource {
     if (stepMs !== undefined && !(isTime(stepMs) && stepMs > 0))
       throw optionError('range.stepMs', `a number of milliseconds above 0 and at most ${MAX_TIME}`, stepMs);
     await this.collect();
-    return seriesOf(this, range, route, this.parts.now());
+    return readSeries(this, range, route, this.parts.now());
   }
 
   async compare(what: CompareWhat, { route = null }: { route?: string | null } = {}): Promise<PerfComparison> {
     checkWhat(what);
     await this.collect();
     const nowMs = this.parts.now();
-    const ranges = await rangesOf(what, this, this.parts.own.release, nowMs);
+    const ranges = await findRanges(what, this, this.parts.own.release, nowMs);
     return compareRanges(this, ranges, route, nowMs);
   }
 
@@ -171,7 +171,7 @@ export class History implements HistoryReader, HistorySource {
       for (const name of window.routeNames) entryOf(windows, name, () => new RouteWindow()).merge(window.window(name)!);
     });
     const sorted = [...windows].toSorted(([, a], [, b]) => b.sumMs - a.sumMs);
-    return new Map(sorted.map(([name, window]) => [name, rangeFigures(window)]));
+    return new Map(sorted.map(([name, window]) => [name, computeRangeFigures(window)]));
   }
 
   async countsSince(from: number, routes: readonly string[]): Promise<RouteCounts> {
@@ -185,7 +185,7 @@ export class History implements HistoryReader, HistorySource {
       }
     };
     await this.read('1m', { from, to: Infinity }, add, false);
-    return { whole: countsOf(whole), routes: new Map([...named].map(([name, one]) => [name, countsOf(one)])) };
+    return { whole: pickCounts(whole), routes: new Map([...named].map(([name, one]) => [name, pickCounts(one)])) };
   }
 
   async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
@@ -196,7 +196,7 @@ export class History implements HistoryReader, HistorySource {
       try {
         take({ ...row, window: new EncodedWindow(data) });
       } catch (error) {
-        // A row's checksum does not say who wrote it: one that cannot be decoded is left out.
+        // A checksum does not prove the writer: a row that cannot be decoded is left out.
         if (!(error instanceof RangeError)) throw error;
       }
       await turns.rest();
@@ -238,22 +238,22 @@ export class History implements HistoryReader, HistorySource {
   }
 
   private *take(nowMs: number): Steps<void> {
-    // Looks are a minute apart at most: where the wall clock tells another time, it was set.
+    // Ticks are a minute apart at most: a longer step of the wall clock means that it was set.
     const passedMs = Math.min(Math.max(0, nowMs - this.collectedMs), MINUTE_MS);
     this.collectedMs = nowMs;
-    // Counted between the two looks: it belongs to the bucket in the middle of them.
+    // Counted between two ticks: it belongs to the bucket in the middle of them.
     yield* this.memory.add(nowMs - passedMs / 2, this.collector.collect());
   }
 
-  private readonly rowOf = ({ tier, at, data }: Bucket): HistoryRow => ({ tier, at, data, ...this.parts.own });
+  private readonly makeRow = ({ tier, at, data }: Bucket): HistoryRow => ({ tier, at, data, ...this.parts.own });
 }
 
-const countsOf = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums.errors, over: overOf(sums) });
+const pickCounts = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums.errors, over: listOver(sums) });
 
 const RANGE = 'an object with `from` and `to`, epoch milliseconds, `from` below `to`';
 const WHAT = "'day', 'week', 'release', or an object with the ranges `before` and `after`";
 
-/** A Date holds no more. */
+/** The greatest value of a Date. */
 const MAX_TIME = 8.64e15;
 const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= MAX_TIME;
 

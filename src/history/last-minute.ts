@@ -10,29 +10,29 @@ import { RouteWindow, SiteWindow } from './rows/window.js';
 /** Routes of a pod's own part: those that took most time. */
 const MAX_ROUTES = 40;
 
-/** How a pod tells the others of itself. */
+/** Measures what a pod publishes of itself. */
 export class LastMinute {
   private known: PodMinute | null = null;
 
   constructor(private readonly own: Identity) {}
 
   /** `ended`: buckets that have ended since the minute before. */
-  of(ended: readonly Bucket[], nowMs: number): PodMinute {
+  measure(ended: readonly Bucket[], nowMs: number): PodMinute {
     const last = ended.findLast(({ tier }) => tier === '1m');
-    // A look just before the minute's end ends none: the one before is still the last.
+    // A tick just before the minute's end ends none: the one before is still the last.
     if (last === undefined && this.known !== null) return this.known;
     const window = last === undefined ? null : new EncodedWindow(last.data);
     const { count, errors, histogram } = window?.window(null) ?? new RouteWindow();
     const { observedMs = 0, busyMs = 0, throttledMs = 0 } = window?.process ?? {};
-    const shareOf = (ms: number): number => (observedMs === 0 ? 0 : ms / observedMs);
+    const divide = (ms: number): number => (observedMs === 0 ? 0 : ms / observedMs);
     const minute = {
       ...this.own,
       at: last === undefined ? nowMs : Math.max(last.at + MINUTE_MS, nowMs - MINUTE_MS),
       requests: count,
       errors,
       p95Ms: histogram.quantileMs(0.95),
-      loopBusy: shareOf(busyMs),
-      throttled: shareOf(throttledMs),
+      loopBusy: divide(busyMs),
+      throttled: divide(throttledMs),
       memoryBytes: process.memoryUsage.rss(),
     };
     if (last !== undefined) this.known = minute;

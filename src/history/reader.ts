@@ -13,12 +13,12 @@ export interface ReadBucket extends Identity {
   readonly window: EncodedWindow;
 }
 
-/** Everything that is known of a range: what memory holds of this process, and what the store holds of it and of others. */
+/** Reads everything that is known of a range: this process's from memory, its past and others' from the store. */
 export interface HistorySource {
   /** Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's. */
   read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore?: boolean): Promise<boolean>;
   /** Several pods share the store: what is read is all of them. */
   readonly shared?: boolean;
-  /** Asks the fleet; null while the store is away. */
+  /** Runs `ask` on the fleet; null while the store is away. */
   fleet?<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null>;
 }

@@ -45,7 +45,7 @@ export class StoreKeeper {
     return this.waiting.length === 0;
   }
 
-  /** Asks the fleet; null where the store is away, which is reported. */
+  /** Runs `ask` on the fleet; null where the store is away, which is reported. */
   async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
     let answer: { readonly value: T } | null = null;
     try {

@@ -42,6 +42,7 @@ export interface RangeFigures {
   blockedMs: number;
   /** Means a request, milliseconds; null where it is unknown. `ownMs` is CPU time, `waitMs` the loop busy with something else. */
   upstreamMs: number | null;
+  poolWaitMs: number | null;
   ownMs: number | null;
   waitMs: number | null;
 }
@@ -137,6 +138,7 @@ const NOTHING: RangeFigures = {
   over: [],
   blockedMs: 0,
   upstreamMs: null,
+  poolWaitMs: null,
   ownMs: null,
   waitMs: null,
 };

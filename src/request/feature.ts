@@ -3,6 +3,7 @@ import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
 import type { Option } from '../core/option.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
+import type { HealthReason } from '../ports/overview.js';
 import type { ControllerMethod } from './handlers.js';
 import type { Platform } from './platform.js';
 
@@ -28,8 +29,8 @@ export interface Feature {
   snapshot?(): Partial<PerfSnapshot>;
   /** The snapshot in small steps, for a feature with many figures. */
   snapshotSteps?(): Steps<Partial<PerfSnapshot>>;
-  /** Why the process cannot do its work, in words, where no snapshot shows it. */
-  reasons?(): readonly string[];
+  /** Why the process cannot do its work, where no snapshot shows it. */
+  reasons?(): readonly HealthReason[];
   /** Why the process shall get no new requests now, in words. */
   unready?(): readonly string[];
   /** Resolves when everything so far is done and recorded. */

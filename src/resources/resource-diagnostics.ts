@@ -1,4 +1,4 @@
-import { mb, MIB, THROTTLED } from '../core/figures.js';
+import { BADLY_THROTTLED, mb, MIB, THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
 import type { CpuQuota } from './cgroup/cpu.js';
@@ -6,8 +6,6 @@ import { type HeapSpaces, heapSpaces, percentageBase } from './heap-spaces.js';
 import { flagsText, HEAP_SHARE, heapFlags } from './resource-advice.js';
 import { isHighFirst, findMemoryBound } from './resource-sample.js';
 
-/** Share of throttled periods that deserves a louder word than {@link THROTTLED}. */
-export const BADLY_THROTTLED = 0.25;
 /** Fewer periods than this (of 100 ms) are no trend. */
 const MIN_PERIODS = 20;
 const NO_PERIODS = { all: 0, throttled: 0, usedMs: 0, ms: 0, quota: null as CpuQuota | null };

@@ -1,6 +1,7 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
 import { CpuAllowance } from '../ports/cpu-allowance.js';
 import { KernelFiles, type KernelTexts } from '../ports/kernel-files.js';
+import type { HealthReason } from '../ports/overview.js';
 import { SchedulingPressure } from '../ports/scheduling.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
@@ -91,11 +92,11 @@ export class ResourcesFeature implements Feature {
   }
 
   /** Low memory, as of the last second: also before the first watch. */
-  reasons(): readonly string[] {
+  reasons(): readonly HealthReason[] {
     if (this.options === null) return [];
     const reading = this.lastReading();
     const low = lowMemory(findLimits(reading, this.settings), memoryLeft(reading, this.settings.memoryLimitBytes));
-    return low === null ? [] : [`memory: ${low} left`];
+    return low === null ? [] : [{ about: 'resources', text: `memory: ${low} left` }];
   }
 
   drain(): void {

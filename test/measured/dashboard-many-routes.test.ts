@@ -3,6 +3,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { afterEach, expect, it } from 'vitest';
 import { HistoryReader } from '../../src/ports/history.js';
 import { LatencyFigures } from '../../src/ports/latency-figures.js';
+import { RouteTimeFigures } from '../../src/ports/route-time.js';
 import { Overview } from '../../src/ports/overview.js';
 import { UserList } from '../../src/ports/users.js';
 import { DashboardView } from '../../src/dashboard/dashboard-view.js';
@@ -36,6 +37,7 @@ async function pageOf(routes: number): Promise<{ ask: (i: number) => Promise<unk
   const sources = {
     overview: app.get<Overview>(Overview),
     latency: app.get<LatencyFigures>(LatencyFigures),
+    times: app.get<RouteTimeFigures>(RouteTimeFigures),
     users: app.get<UserList>(UserList),
     history: app.get<HistoryReader>(HistoryReader),
     experiments: null,

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { judgeHealth } from '../../src/perf.health.js';
+import type { PerfSnapshot } from '../../src/core/snapshot.js';
+import { findReasons, judgeHealth } from '../../src/perf.health.js';
 import { resourceSample } from '../fixtures/records.js';
 import { everything } from '../fixtures/sink-host.js';
 
 const MIB = 2 ** 20;
+const healthOf = (given: PerfSnapshot, maxPending: number | null) => judgeHealth(findReasons(given, maxPending));
 /** A quiet process. */
 function snapshot() {
   const sample = resourceSample();
@@ -16,7 +18,7 @@ function snapshot() {
 
 describe('health', () => {
   it('is ok when nothing is wrong, and when everything is off', () => {
-    expect(judgeHealth(snapshot(), 100)).toEqual({ status: 'ok', reasons: [] });
+    expect(healthOf(snapshot(), 100)).toEqual({ status: 'ok', reasons: [] });
     const off = {
       at: 0,
       routes: [],
@@ -32,7 +34,7 @@ describe('health', () => {
       resilience: null,
       cache: null,
     };
-    expect(judgeHealth(off, null)).toEqual({ status: 'ok', reasons: [] });
+    expect(healthOf(off, null)).toEqual({ status: 'ok', reasons: [] });
   });
 
   it.each<[string, (given: ReturnType<typeof snapshot>) => void]>([
@@ -52,7 +54,7 @@ describe('health', () => {
   ])('is degraded: %s', (reason, wrong) => {
     const given = snapshot();
     wrong(given);
-    expect(judgeHealth(given, 100)).toEqual({ status: 'degraded', reasons: [reason] });
+    expect(healthOf(given, 100)).toEqual({ status: 'degraded', reasons: [reason] });
   });
 
   it('names every reason, and none for what is not known', () => {
@@ -60,6 +62,6 @@ describe('health', () => {
     given.eventLoop.utilization = 1;
     given.defer.pending = 100;
     given.resources.cpu.window = null;
-    expect(judgeHealth(given, 100).reasons).toEqual(['event loop: 100 % busy', 'deferred work: 100 of 100 pending']);
+    expect(healthOf(given, 100).reasons).toEqual(['event loop: 100 % busy', 'deferred work: 100 of 100 pending']);
   });
 });

@@ -1,19 +1,15 @@
 import { useEffect, useState } from 'preact/hooks';
-import { counted, grouped, spanOf } from '../format.js';
+import { counted, grouped, formatSpan } from '../format.js';
 import { Blocks } from './blocks.js';
-import { Compression } from './compression.js';
 import { Container } from './container.js';
-import { Deferred } from './deferred.js';
 import { Experiments } from './experiments.js';
 import { Now } from './now.js';
 import { Figures, type Figure } from './parts.js';
 import { usePolling, type Link, type Polled } from './polling.js';
-import { Pods } from './pods.js';
+import { Compression, Deferred, Pods, Upstreams, Users } from './plain-sections.js';
 import { Requests } from './requests.js';
 import type { DashboardData as State, Scope } from '../view.js';
-import { timeOf } from './time.js';
-import { Upstreams } from './upstreams.js';
-import { Users } from './users.js';
+import { formatTime } from './time.js';
 
 const LINKS: Readonly<Record<Link, string>> = {
   loading: 'Loading',
@@ -49,7 +45,7 @@ export function App() {
             <Now state={state} />
             <Pods state={state} />
             <Requests state={state} filter={filter} onFilter={setFilter} open={open} onOpen={setOpen} />
-            {state.scope === 'pod' ? <OfPod state={state} /> : <p class="more">{OTHERS}</p>}
+            {state.scope === 'pod' ? <PodSections state={state} /> : <p class="more">{OTHERS}</p>}
           </>
         )}
       </main>
@@ -61,7 +57,7 @@ const OTHERS =
   'Blocks, container, deferred work, upstreams, users, compression and experiments are of one pod: choose “This pod”.';
 
 /** Sections of one pod alone. */
-const OfPod = ({ state }: { state: State }) => (
+const PodSections = ({ state }: { state: State }) => (
   <>
     <Blocks state={state} />
     <Container state={state} />
@@ -85,7 +81,7 @@ function Header({ polled: { state, link, everyMs, pause, resume }, onScope }: He
       <div class="bar">
         <h1>Perf</h1>
         {state?.isShared === true && <Scopes shown={state.scope} onScope={onScope} />}
-        {state !== null && <Figures class="who" figures={whoOf(state)} />}
+        {state !== null && <Figures class="who" figures={describeWho(state)} />}
         <p class={`link ${link}`} role="status">
           <i />
           {LINKS[link]}
@@ -115,17 +111,17 @@ const Scopes = ({ shown, onScope }: { shown: Scope; onScope: (scope: Scope) => v
   </div>
 );
 
-const whoOf = (state: State): Figure[] => (state.scope === 'fleet' ? whoOfFleet(state) : whoOfPod(state));
+const describeWho = (state: State): Figure[] => (state.scope === 'fleet' ? describeFleet(state) : describePod(state));
 
-const whoOfFleet = ({ pods, process: { pod } }: State): Figure[] => [
+const describeFleet = ({ pods, process: { pod } }: State): Figure[] => [
   ['showing', counted(pods?.length ?? 0, 'pod')],
   ['told by', pod, 'rank2'],
 ];
 
-const whoOfPod = ({ process: { pod, release, node, pid, startedAt }, at }: State): Figure[] => [
+const describePod = ({ process: { pod, release, node, pid, startedAt }, at }: State): Figure[] => [
   ['pod', pod],
   ['release', release ?? 'unknown'],
-  ['up', spanOf(at - startedAt), 'rank2'],
+  ['up', formatSpan(at - startedAt), 'rank2'],
   ['Node', `${node}, pid ${pid}`, 'rank3'],
 ];
 
@@ -158,7 +154,7 @@ function Sections({ state: { scope, pods, sections, totals } }: { state: State }
 
 /** Why nothing new comes, and what to do. */
 function Trouble({ link, state }: { link: Link; state: State | null }) {
-  const since = state === null ? '' : ` What you see is of ${timeOf(state.at)}.`;
+  const since = state === null ? '' : ` What you see is of ${formatTime(state.at)}.`;
   const text = {
     lost: `The application does not answer. Trying again.${since}`,
     refused:

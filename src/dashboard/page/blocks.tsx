@@ -1,5 +1,7 @@
-import { counted, durationOf, placeOf, spanOf } from '../format.js';
+import { useState } from 'preact/hooks';
+import { counted, formatDuration, findPlace, formatSpan } from '../format.js';
 import type { BlockRow } from '../view.js';
+import { FlameGraph } from './flame-graph.js';
 import { Copy, RouteName, Section } from './parts.js';
 import type { DashboardData as State } from '../view.js';
 
@@ -42,29 +44,30 @@ export function Blocks({ state: { sections, at } }: { state: State }) {
 
 function Block({ block, now }: { block: BlockRow; now: number }) {
   const { route, handler, proven, stack, curl } = block;
-  const place = placeOf(block);
+  const [open, setOpen] = useState(false);
+  const place = findPlace(block);
   return (
     <li>
       <p class="what">
-        <b class="long">{durationOf(block.durationMs)}</b>
+        <b class="long">{formatDuration(block.durationMs)}</b>
         {route === null ? (
           <span class="route">{NOBODYS[block.cause] ?? 'Nobody known'}</span>
         ) : (
           <RouteName name={route} handler={handler} />
         )}
         {route !== null && !proven && <span class="tag">suspect</span>}
-        <span class="when">{spanOf(now - block.at)} ago</span>
+        <span class="when">{formatSpan(now - block.at)} ago</span>
       </p>
       <p class="where">
         {place === null ? '' : <code>{place}</code>}{' '}
         <span>
           {route === null && NOBODYS[block.cause] !== undefined ? 'nobody of the application' : CAUSES[block.cause]}
         </span>
-        {block.gcMs >= 1 && <span>, {durationOf(block.gcMs)} collecting garbage</span>}
+        {block.gcMs >= 1 && <span>, {formatDuration(block.gcMs)} collecting garbage</span>}
         {block.count > 1 && (
           <span>
-            , {counted(block.count, 'time')} so far, {durationOf(block.totalMs)} in all, longest{' '}
-            {durationOf(block.maxMs)}
+            , {counted(block.count, 'time')} so far, {formatDuration(block.totalMs)} in all, longest{' '}
+            {formatDuration(block.maxMs)}
           </span>
         )}
         {block.waited > 0 && (
@@ -75,12 +78,20 @@ function Block({ block, now }: { block: BlockRow; now: number }) {
         )}
       </p>
       {(curl !== null || stack.length > 0) && (
-        <details>
-          <summary>{curl === null ? 'Stack' : 'Repeat it, stack'}</summary>
+        <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+          <summary>{curl === null ? 'Stack, flame graph' : 'Repeat it, stack, flame graph'}</summary>
           {curl !== null && <Copy text={curl} what="the curl line" />}
           {stack.length > 0 && <pre tabIndex={0}>{stack.join('\n')}</pre>}
+          {open && stack.length > 0 && <FlameGraph label={route ?? 'background'} from={functionIn(block)} />}
         </details>
       )}
     </li>
   );
+}
+
+/** The application's function that the block's line is in; null where the shown stack does not reach it. */
+function functionIn({ location, stack }: BlockRow): { name: string; file: string } | null {
+  const line = stack.find((frame) => location !== null && frame.endsWith(`(${location})`));
+  const name = /^(?:async )?(.+) \(/.exec(line ?? '')?.[1];
+  return name === undefined ? null : { name, file: location!.replace(/:\d+:\d+$/, '') };
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { timeOf } from './time.js';
+import { formatTime } from './time.js';
 
 export interface Line {
   readonly label: string;
@@ -41,20 +41,20 @@ export function Chart({ title, note, ...chart }: ChartProps) {
     ({ column, optional }) => optional !== true || points.some((point) => point[column] != null),
   );
   const at = points[index ?? points.length - 1] ?? [];
-  const valueOf = ({ column }: Line): string => format(at[column] ?? null);
+  const formatAt = ({ column }: Line): string => format(at[column] ?? null);
   return (
     <figure class="chart">
       <figcaption>
         <span class="name">{title}</span>
-        <span class="value">{valueOf(lines[0]!)}</span>
-        <span class="note">{index === null ? (note ?? '') : timeOf(at[0] ?? 0)}</span>
+        <span class="value">{formatAt(lines[0]!)}</span>
+        <span class="note">{index === null ? (note ?? '') : formatTime(at[0] ?? 0)}</span>
       </figcaption>
-      <Plot {...chart} lines={lines} onIndex={setIndex} label={told(title, points, lines, format)} />
+      <Plot {...chart} lines={lines} onIndex={setIndex} label={describeChart(title, points, lines, format)} />
       <p class="legend">
         {lines.map((line) => (
           <span key={line.label}>
             <i class={`swatch ${line.color.slice(2)}`} />
-            {line.label} <b>{valueOf(line)}</b>
+            {line.label} <b>{formatAt(line)}</b>
           </span>
         ))}
       </p>
@@ -62,13 +62,18 @@ export function Chart({ title, note, ...chart }: ChartProps) {
   );
 }
 
-const columnOf = (points: readonly Point[], column: number): (number | null)[] =>
+const readColumn = (points: readonly Point[], column: number): (number | null)[] =>
   points.map((point) => point[column] ?? null);
 
 /** The chart in words, for who does not see it. */
-function told(title: string, points: readonly Point[], lines: readonly Line[], format: ChartProps['format']): string {
+function describeChart(
+  title: string,
+  points: readonly Point[],
+  lines: readonly Line[],
+  format: ChartProps['format'],
+): string {
   const parts = lines.map(({ label, column }) => {
-    const known = columnOf(points, column).filter((value) => value !== null);
+    const known = readColumn(points, column).filter((value) => value !== null);
     if (known.length === 0) return `${label} not known yet`;
     return `${label} between ${format(Math.min(...known))} and ${format(Math.max(...known))}`;
   });
@@ -95,7 +100,7 @@ function Plot(props: PlotProps) {
   }, []);
   useEffect(() => {
     const element = place.current!;
-    const own = new uPlot(optionsOf(element, latest), dataOf(points, lines), element);
+    const own = new uPlot(makeOptions(element, latest), alignData(points, lines), element);
     plot.current = own;
     const resized = new ResizeObserver(() => own.setSize({ width: element.clientWidth, height: HEIGHT }));
     resized.observe(element);
@@ -106,23 +111,23 @@ function Plot(props: PlotProps) {
     };
     // Colours are painted: another scheme needs another chart.
   }, [dark, lines.length]);
-  useEffect(() => plot.current?.setData(dataOf(points, lines)), [points]);
+  useEffect(() => plot.current?.setData(alignData(points, lines)), [points]);
   return <div class="plot" ref={place} role="img" aria-label={label} />;
 }
 
-const dataOf = (points: readonly Point[], lines: readonly Line[]): uPlot.AlignedData => [
+const alignData = (points: readonly Point[], lines: readonly Line[]): uPlot.AlignedData => [
   points.map(([at]) => at! / 1_000),
-  ...lines.map(({ column }) => columnOf(points, column)),
+  ...lines.map(({ column }) => readColumn(points, column)),
 ];
 
-function optionsOf(element: HTMLElement, latest: { readonly current: PlotProps }): uPlot.Options {
+function makeOptions(element: HTMLElement, latest: { readonly current: PlotProps }): uPlot.Options {
   const { atLeast, group, lines } = latest.current;
   const style = getComputedStyle(element);
-  const colorOf = (name: string): string => style.getPropertyValue(name).trim();
+  const readColor = (name: string): string => style.getPropertyValue(name).trim();
   const axis: uPlot.Axis = {
-    stroke: colorOf('--dim'),
+    stroke: readColor('--dim'),
     font: `11px ${style.fontFamily}`,
-    grid: { stroke: colorOf('--line'), width: 1 },
+    grid: { stroke: readColor('--line'), width: 1 },
     ticks: { show: false },
   };
   return {
@@ -138,14 +143,14 @@ function optionsOf(element: HTMLElement, latest: { readonly current: PlotProps }
         grid: { show: false },
         size: 22,
         space: 70,
-        values: (_, ticks) => ticks.map((s) => timeOf(s * 1_000)),
+        values: (_, ticks) => ticks.map((s) => formatTime(s * 1_000)),
       },
       { ...axis, size: 52, space: 28, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) },
     ],
     series: [
       {},
       ...lines.map(({ label, color, filled, dashed }): uPlot.Series => {
-        const stroke = colorOf(color);
+        const stroke = readColor(color);
         return {
           label,
           stroke,
@@ -157,7 +162,7 @@ function optionsOf(element: HTMLElement, latest: { readonly current: PlotProps }
       }),
     ],
     hooks: {
-      draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], colorOf('--text'))],
+      draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], readColor('--text'))],
       setCursor: [({ cursor }) => latest.current.onIndex(cursor.idx ?? null)],
     },
   };

@@ -1,9 +1,9 @@
-import { bytesOf, durationOf, percentOf } from '../format.js';
+import { formatBytes, formatDuration, formatPercent } from '../format.js';
 import { Chart, type Line } from './chart.js';
 import { Figures, Meter, Section } from './parts.js';
 import type { DashboardData as State } from '../view.js';
 
-const coresOf = (cores: number | null): string => (cores === null ? '–' : cores.toFixed(cores < 10 ? 2 : 1));
+const formatCores = (cores: number | null): string => (cores === null ? '–' : cores.toFixed(cores < 10 ? 2 : 1));
 
 export function Container({ state: { sections, container } }: { state: State }) {
   const { resources } = sections;
@@ -18,7 +18,7 @@ export function Container({ state: { sections, container } }: { state: State }) 
   const of = (value: string, limit: string | null): string =>
     limit === null ? `${value}, no limit` : `${value} of ${limit}`;
   const points = container.map((point) => [...point, limits.cpuCores, limits.memoryBytes]);
-  const linesOf = (used: number, limit: number): Line[] => [
+  const makeLines = (used: number, limit: number): Line[] => [
     { label: 'used', color: '--accent', filled: true, column: used },
     { label: 'limit', color: '--muted', dashed: true, column: limit, optional: true },
   ];
@@ -38,21 +38,21 @@ export function Container({ state: { sections, container } }: { state: State }) 
           name={limits.ofMachine.cpu ? 'CPU of the machine' : 'CPU'}
           share={cpu.window?.utilization ?? null}
           text={of(
-            `${coresOf(cpu.window?.usageCores ?? null)} cores`,
+            `${formatCores(cpu.window?.usageCores ?? null)} cores`,
             limits.cpuCores === null ? null : String(limits.cpuCores),
           )}
         />
         <Meter
           name={limits.ofMachine.memory ? 'Memory of the machine' : 'Memory'}
           share={share(used, limits.memoryBytes)}
-          text={of(bytesOf(used), limits.memoryBytes === null ? null : bytesOf(limits.memoryBytes))}
+          text={of(formatBytes(used), limits.memoryBytes === null ? null : formatBytes(limits.memoryBytes))}
         />
         <Meter
           name="Heap"
           share={share(own.heapUsedBytes, own.heapLimitBytes)}
-          text={of(bytesOf(own.heapUsedBytes), bytesOf(own.heapLimitBytes))}
+          text={of(formatBytes(own.heapUsedBytes), formatBytes(own.heapLimitBytes))}
         />
-        <Meter name="Throttled periods" share={throttled} text={percentOf(throttled)} />
+        <Meter name="Throttled periods" share={throttled} text={formatPercent(throttled)} />
       </div>
       {points.length > 1 && (
         <div class="charts">
@@ -60,26 +60,26 @@ export function Container({ state: { sections, container } }: { state: State }) 
             group="container"
             title="CPU cores"
             points={points}
-            lines={linesOf(1, 4)}
-            format={coresOf}
+            lines={makeLines(1, 4)}
+            format={formatCores}
             atLeast={limits.cpuCores ?? 0.1}
           />
           <Chart
             group="container"
             title="Memory"
             points={points}
-            lines={linesOf(2, 5)}
-            format={bytesOf}
+            lines={makeLines(2, 5)}
+            format={formatBytes}
             atLeast={limits.memoryBytes ?? 2 ** 20}
           />
         </div>
       )}
       <Figures
         figures={[
-          ['resident', bytesOf(own.rssBytes)],
-          ['waited for a CPU', cpu.window?.runQueueMs == null ? '–' : durationOf(cpu.window.runQueueMs)],
-          ['CPU pressure', percentOf(pressure.cpuSomeRatio)],
-          ['memory pressure', percentOf(pressure.memoryFullRatio)],
+          ['resident', formatBytes(own.rssBytes)],
+          ['waited for a CPU', cpu.window?.runQueueMs == null ? '–' : formatDuration(cpu.window.runQueueMs)],
+          ['CPU pressure', formatPercent(pressure.cpuSomeRatio)],
+          ['memory pressure', formatPercent(pressure.memoryFullRatio)],
           [
             'killed for memory',
             memory.oomKills === null ? '–' : String(memory.oomKills),

@@ -32,7 +32,7 @@ export const Experiments = ({ state: { sections } }: { state: State }) => (
 
 const WIDTH = 400;
 
-/** The interval against the zero line, on a scale that holds both. */
+/** The interval against the zero line, on a scale with room for both. */
 function Interval({ row: { ci, relativeDelta } }: { row: ExperimentRow }) {
   if (ci === null || relativeDelta === null) return null;
   const [low, high] = ci;

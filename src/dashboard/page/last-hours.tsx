@@ -1,7 +1,7 @@
-import { durationOf, rateOf } from '../format.js';
+import { formatDuration, formatRate } from '../format.js';
 import type { Past, PastRow, TrafficPoint } from '../view.js';
 import { Chart, type Line } from './chart.js';
-import { timeOf } from './time.js';
+import { formatTime } from './time.js';
 
 /** A history's charts, of the whole or of a route; without one there is nothing. */
 export function LastHours({ past: { rows, releases }, group }: { past: Past; group: string }) {
@@ -14,7 +14,7 @@ export function LastHours({ past: { rows, releases }, group }: { past: Past; gro
       </div>
       {releases.map(({ at, release }) => (
         <p key={release} class="release">
-          Release <b>{release}</b> since {timeOf(at)}
+          Release <b>{release}</b> since {formatTime(at)}
         </p>
       ))}
     </>
@@ -44,7 +44,7 @@ export function RequestCharts({ notes, week = false, ...chart }: RequestChartsPr
           { label: 'errors', color: '--bad', column: 2 },
           ...lastWeek(6),
         ]}
-        format={rateOf}
+        format={formatRate}
         atLeast={1}
         note={notes?.[0]}
       />
@@ -57,7 +57,7 @@ export function RequestCharts({ notes, week = false, ...chart }: RequestChartsPr
           { label: 'p99', color: '--muted', column: 5, dashed: true },
           ...lastWeek(7),
         ]}
-        format={durationOf}
+        format={formatDuration}
         atLeast={1}
         note={notes?.[1]}
       />

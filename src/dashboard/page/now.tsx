@@ -1,4 +1,4 @@
-import { durationOf, msOf, percentOf } from '../format.js';
+import { formatDuration, formatMs, formatPercent } from '../format.js';
 import { Chart } from './chart.js';
 import { LastHours, RequestCharts } from './last-hours.js';
 import { Section } from './parts.js';
@@ -32,7 +32,7 @@ export function Now({ state }: { state: State }) {
   );
 }
 
-const noteOf = (scope: State['scope'], totals: State['totals']): string =>
+const formatNote = (scope: State['scope'], totals: State['totals']): string =>
   totals === null ? 'not measured' : scope === 'fleet' ? 'of all pods' : `${totals.inFlight} in flight`;
 
 function Traffic({ state: { scope, traffic, totals, sections } }: { state: State }) {
@@ -46,7 +46,7 @@ function Traffic({ state: { scope, traffic, totals, sections } }: { state: State
     );
   return (
     <div class="charts">
-      <RequestCharts group="traffic" points={traffic} notes={[noteOf(scope, totals), 'of all routes']} />
+      <RequestCharts group="traffic" points={traffic} notes={[formatNote(scope, totals), 'of all routes']} />
       {sections.eventLoop !== null && (
         <>
           <Chart
@@ -54,7 +54,7 @@ function Traffic({ state: { scope, traffic, totals, sections } }: { state: State
             title="Event loop busy"
             points={traffic}
             lines={[{ label: 'busy', color: '--accent', column: 6, filled: true }]}
-            format={percentOf}
+            format={formatPercent}
             atLeast={1}
             note={`${sections.eventLoop.blocks} blocks in the last seconds`}
           />
@@ -63,9 +63,9 @@ function Traffic({ state: { scope, traffic, totals, sections } }: { state: State
             title="Event loop delay, p99"
             points={traffic}
             lines={[{ label: 'delay', color: '--accent', column: 7, filled: true }]}
-            format={durationOf}
+            format={formatDuration}
             atLeast={10}
-            note={`longest ${msOf(sections.eventLoop.delayMs.max)} ms`}
+            note={`longest ${formatMs(sections.eventLoop.delayMs.max)} ms`}
           />
         </>
       )}

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { durationOf, grouped, ownOf } from '../format.js';
-import type { RouteRow } from '../view.js';
+import { grouped } from '../format.js';
+import type { Column } from '../tables.js';
 
 interface SectionProps {
   readonly id: string;
@@ -25,14 +25,6 @@ export const Section = ({ id, title, about, aside, empty = false, children }: Se
   </section>
 );
 
-export interface Column {
-  readonly name: string;
-  /** Text columns stand left. */
-  readonly isText?: boolean;
-  /** Hidden where there is little room: 1 goes last. */
-  readonly rank?: 1 | 2 | 3;
-}
-
 interface TableProps {
   readonly caption: string;
   readonly columns: readonly Column[];
@@ -40,11 +32,11 @@ interface TableProps {
   /** Rows that are more than cells. */
   readonly children?: ComponentChildren;
   readonly class?: string;
-  /** By which column it is sorted; who chooses one is heard. */
+  /** The column by which it is sorted, and the handler of a choice. */
   readonly sort?: { readonly name: string; readonly down: boolean; readonly by: (column: Column) => void };
 }
 
-const classOf = ({ isText, rank }: Column): string =>
+const nameClass = ({ isText, rank }: Column): string =>
   `${isText === true ? 'text' : 'number'}${rank === undefined ? '' : ` rank${rank}`}`;
 
 export const Table = ({ caption, columns, rows = [], children, class: name = '', sort }: TableProps) => (
@@ -57,7 +49,7 @@ export const Table = ({ caption, columns, rows = [], children, class: name = '',
             <th
               key={column.name}
               scope="col"
-              class={classOf(column)}
+              class={nameClass(column)}
               aria-sort={sort && (sort.name !== column.name ? 'none' : sort.down ? 'descending' : 'ascending')}
             >
               {sort === undefined ? (
@@ -90,11 +82,11 @@ export const Row = ({ columns, values, class: name = '' }: RowProps) => (
   <tr class={name}>
     {columns.map((column, index) =>
       index === 0 ? (
-        <th key={column.name} scope="row" class={classOf(column)}>
+        <th key={column.name} scope="row" class={nameClass(column)}>
           {values[index]}
         </th>
       ) : (
-        <td key={column.name} class={classOf(column)}>
+        <td key={column.name} class={nameClass(column)}>
           {values[index]}
         </td>
       ),
@@ -102,7 +94,7 @@ export const Row = ({ columns, values, class: name = '' }: RowProps) => (
   </tr>
 );
 
-/** A count that is worth a look when it is not 0. */
+/** A count that matters when it is not 0. */
 export function Count({ count, state = '' }: { count: number; state?: 'bad' | 'warn' | '' }) {
   if (count === 0) return <span class="none">0</span>;
   return state === '' ? <>{grouped(count)}</> : <b class={state}>{grouped(count)}</b>;
@@ -191,13 +183,4 @@ export function Copy({ text, what }: { text: string; what: string }) {
       </button>
     </div>
   );
-}
-
-/** Until the own work can be told, waiting may be work. */
-export const waitName = (row: RouteRow): string =>
-  ownOf(row).isWhole ? 'waiting for the event loop' : 'working or waiting';
-
-export function ownText(row: RouteRow): string {
-  const { ms, isWhole } = ownOf(row);
-  return isWhole || ms === null ? durationOf(ms) : `at least ${durationOf(ms)}`;
 }

@@ -12,17 +12,17 @@ const TIMEOUT_MS = 10_000;
 /** Events of somebody who is here. */
 const SIGNS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'touchstart'];
 
-/** How it stands between page and server. */
+/** The state of the connection between page and server. */
 export type Link = 'loading' | 'live' | 'paused' | 'idle' | 'lost' | 'refused' | 'full';
 
 export interface Question {
-  /** Null: what the server has; all pods, where it can tell of them. */
+  /** Null: all pods where the server knows them. */
   readonly scope: Scope | null;
   readonly filter: string;
   readonly routeId: string | null;
 }
 
-/** The page's knowledge, and how it came by it. */
+/** The last answer, and the state of the connection. */
 export interface Told {
   readonly state: DashboardData | null;
   readonly link: Link;
@@ -36,10 +36,10 @@ export interface Polled extends Told {
 }
 
 /** One name a tab: whoever loads the page again is not another viewer. */
-const VIEWER = sessionStorage.getItem('perf-viewer') ?? Math.random().toString(36).slice(2);
+export const VIEWER = sessionStorage.getItem('perf-viewer') ?? Math.random().toString(36).slice(2);
 sessionStorage.setItem('perf-viewer', VIEWER);
 
-/** Asks the server again and again. Nothing is asked while paused, or when nobody has been here for long. */
+/** Polls the server. Nothing is sent while paused, or when nobody has been here for long. */
 export function usePolling(question: Question): Polled {
   const [told, tell] = useState<Told>({ state: null, link: 'loading', everyMs: EVERY_MS });
   const [poller] = useState(() => new Poller(question, told, tell));

@@ -1,8 +1,10 @@
 import { useMemo, useState } from 'preact/hooks';
-import { counted, durationOf, grouped, idleOf, msOf, ownOf } from '../format.js';
+import { counted, grouped, formatMs } from '../format.js';
 import { WINDOW, type DashboardData as State, type RouteRow } from '../view.js';
-import { Count, ownText, RouteName, Row, Section, Sparkline, Table, waitName, type Column } from './parts.js';
+import { Count, RouteName, Row, Section, Sparkline, Table } from './parts.js';
+import type { Column } from '../tables.js';
 import { Detail } from './route-detail.js';
+import { TimeBar, TimeLegend } from './time-bar.js';
 
 const SHOWN = 25;
 
@@ -18,21 +20,14 @@ interface RequestsProps {
   readonly onOpen: (id: string | null) => void;
 }
 
-const LEGEND = [
-  ['accent', 'own CPU'],
-  ['accent-soft', 'upstream'],
-  ['warn', 'waiting for the event loop'],
-  ['', 'idle'],
-] as const;
 const OF_ALL = 'Each route in the last hour, of all pods. Choose one to see its last hours.';
 const OF_ONE = 'Each route since the process started. Choose one to see its distribution, users, upstreams and blocks.';
-const NOT_TOLD_APART = ['muted', 'one of the two, not told apart yet'] as const;
 
 export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProps) {
-  const columns = useMemo(() => columnsOf(state.overMs), [state.overMs.join()]);
+  const columns = useMemo(() => makeColumns(state.overMs), [state.overMs.join()]);
   const [sort, setSort] = useState({ name: 'Time', down: true });
   const [all, setAll] = useState(false);
-  const rows = useMemo(() => sorted(matching(state, filter), columns, sort), [state, filter, columns, sort]);
+  const rows = useMemo(() => sortRows(findRows(state, filter), columns, sort), [state, filter, columns, sort]);
   const others = filter === '' ? state.other : null;
   const sortBy = ({ name, isText }: Column): void =>
     setSort({ name, down: sort.name === name ? !sort.down : isText !== true });
@@ -54,14 +49,7 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
       }
       empty={rows.length === 0 && nothingIn(state, filter)}
     >
-      <p class="legend">
-        Mean of a request:
-        {[...LEGEND, ...(rows.some(({ time }) => time?.[0] === null) ? [NOT_TOLD_APART] : [])].map(([color, name]) => (
-          <span key={name}>
-            <i class={`swatch ${color}`} /> {name}
-          </span>
-        ))}
-      </p>
+      <TimeLegend />
       <Table caption="Routes" class="routes" columns={columns} sort={{ ...sort, by: sortBy }}>
         {(all ? rows : rows.slice(0, SHOWN)).map((row) => (
           <Route
@@ -112,8 +100,8 @@ function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
     </button>,
     grouped(row.count),
     <Count count={row.errors ?? 0} state="bad" />,
-    ...quantiles.map(msOf),
-    <Split row={row} />,
+    ...quantiles.map(formatMs),
+    <TimeBar row={row} />,
     ...state.overMs.map((_, index) => <Count count={row.over?.[index] ?? 0} state="warn" />),
     <Sparkline values={row.recent} count={WINDOW} />,
   ];
@@ -131,26 +119,7 @@ function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
   );
 }
 
-/** Parts of the mean; what is left is idle. */
-function Split({ row }: { row: RouteRow }) {
-  const { ms, time } = row;
-  if (time === undefined) return <span class="none">–</span>;
-  const [, upstream, wait] = time;
-  const { ms: own, isWhole } = ownOf(row);
-  const mean = Math.max(ms[0], (own ?? 0) + upstream + wait, 0.001);
-  const part = (value: number): { width: string } => ({ width: `${(value / mean) * 100}%` });
-  const text = `${own === null ? '' : `own ${ownText(row)}, `}upstream ${durationOf(upstream)}, ${waitName(row)} ${durationOf(wait)}, idle ${durationOf(idleOf(row))} of ${durationOf(ms[0])}`;
-  return (
-    <span class="split" title={text}>
-      <span class="unseen">{text}</span>
-      <i class="accent" style={part(own ?? 0)} />
-      <i class="accent-soft" style={part(upstream)} />
-      <i class={isWhole ? 'warn' : 'muted'} style={part(wait)} />
-    </span>
-  );
-}
-
-const columnsOf = (overMs: readonly number[]): SortColumn[] => [
+const makeColumns = (overMs: readonly number[]): SortColumn[] => [
   { name: 'Route', isText: true, of: ({ name }) => name.slice(name.indexOf(' ') + 1) },
   { name: 'Requests', of: ({ count }) => count },
   { name: '5xx', of: ({ errors = 0 }) => errors },
@@ -167,13 +136,13 @@ const columnsOf = (overMs: readonly number[]): SortColumn[] => [
 ];
 
 /** The server finds among all routes; until it has answered, the page among its own. */
-function matching({ routes, found }: State, filter: string): readonly RouteRow[] {
+function findRows({ routes, found }: State, filter: string): readonly RouteRow[] {
   if (filter === '') return routes;
   const wanted = filter.toLowerCase();
   return (found ?? routes).filter(({ name, handler = '' }) => `${name} ${handler}`.toLowerCase().includes(wanted));
 }
 
-function sorted(
+function sortRows(
   rows: readonly RouteRow[],
   columns: readonly SortColumn[],
   sort: { name: string; down: boolean },

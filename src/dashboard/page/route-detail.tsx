@@ -1,7 +1,10 @@
-import { counted, durationOf, grouped, idleOf, percentOf } from '../format.js';
+import { counted, formatDuration, grouped, findIdleMs, formatPercent } from '../format.js';
 import type { DashboardData as State, RouteDetail, RouteRow } from '../view.js';
+import { FlameGraph } from './flame-graph.js';
 import { LastHours } from './last-hours.js';
-import { Figures, ownText, Table, waitName, type Column, type Figure } from './parts.js';
+import { Figures, Table, type Figure } from './parts.js';
+import type { Column } from '../tables.js';
+import { TIME_PARTS } from './time-bar.js';
 
 const UPSTREAM: readonly Column[] = [
   { name: 'Upstream', isText: true },
@@ -17,26 +20,25 @@ const MS = ['mean', 'p50', 'p95', 'p99', 'longest'];
 export function Detail({ row, state }: { row: RouteRow; state: State }) {
   const { detail } = state;
   if (detail === null || detail.id !== row.id) return <p class="empty">Asking…</p>;
-  const [, upstream = null, wait = null] = row.time ?? [];
+  const time = row.time ?? [null, null, null, null];
   const blocks = state.sections.blocks.filter(({ id }) => detail.blocks.includes(id));
   const statuses = Object.entries(detail.statuses).filter(([, count]) => count > 0);
   return (
     <div class="route-detail">
       <Figures
         figures={[
-          ...MS.map((name, i): Figure => [name, durationOf(row.ms[i]!)]),
-          ...state.overMs.map((ms, i): Figure => [`over ${durationOf(ms)}`, grouped(row.over?.[i] ?? 0)]),
-          ['own CPU', ownText(row)],
-          ['upstream', durationOf(upstream)],
-          [waitName(row), durationOf(wait)],
-          ['idle', durationOf(idleOf(row))],
+          ...MS.map((name, i): Figure => [name, formatDuration(row.ms[i]!)]),
+          ...state.overMs.map((ms, i): Figure => [`over ${formatDuration(ms)}`, grouped(row.over?.[i] ?? 0)]),
+          ...TIME_PARTS.map(({ name }, i): Figure => [name, formatDuration(time[i]!)]),
+          ['idle', formatDuration(findIdleMs(row))],
           ['in flight', grouped(row.inFlight ?? 0)],
           ['aborted', grouped(row.aborted ?? 0)],
-          ['blocked the loop', durationOf(row.blockedMs ?? 0), (row.blockedMs ?? 0) > 0 ? 'warn' : ''],
+          ['blocked the loop', formatDuration(row.blockedMs ?? 0), (row.blockedMs ?? 0) > 0 ? 'warn' : ''],
           ...statuses.map(([name, count]): Figure => [name, grouped(count), name === '5xx' ? 'bad' : '']),
         ]}
       />
       <Distribution detail={detail} count={row.count} />
+      {state.scope === 'pod' && state.sections.eventLoop !== null && <FlameGraph label={row.name} />}
       <LastHours past={detail.past} group="route-past" />
       <div class="columns">
         {detail.upstream.length > 0 && (
@@ -46,7 +48,7 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
             rows={detail.upstream.map(({ target, callsPerRequest, wallMs }) => [
               <code>{target}</code>,
               callsPerRequest.toFixed(callsPerRequest < 10 ? 1 : 0),
-              durationOf(wallMs),
+              formatDuration(wallMs),
             ])}
           />
         )}
@@ -57,14 +59,14 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
             rows={detail.users.map(({ unit, count, totalMs }) => [
               <code>{unit}</code>,
               grouped(count),
-              durationOf(totalMs),
+              formatDuration(totalMs),
             ])}
           />
         )}
       </div>
       {blocks.map((block) => (
         <p key={block.id}>
-          Blocked the event loop {counted(block.count, 'time')}, {durationOf(block.totalMs)} in all
+          Blocked the event loop {counted(block.count, 'time')}, {formatDuration(block.totalMs)} in all
           {block.location !== null && (
             <>
               {' '}
@@ -82,7 +84,7 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
 function Distribution({ detail: { distribution }, count }: { detail: RouteDetail; count: number }) {
   if (distribution.length === 0) return null;
   const most = Math.max(...distribution.map((bucket) => bucket.count));
-  const told = distribution.map((bucket) => `${grouped(bucket.count)} ${nameOf(bucket.ms)}`).join(', ');
+  const told = distribution.map((bucket) => `${grouped(bucket.count)} ${formatBound(bucket.ms)}`).join(', ');
   return (
     <figure class="distribution">
       <figcaption>How long requests took</figcaption>
@@ -90,10 +92,10 @@ function Distribution({ detail: { distribution }, count }: { detail: RouteDetail
         {distribution.map((bucket, index) => (
           <span
             key={bucket.ms}
-            title={`${grouped(bucket.count)} ${nameOf(bucket.ms)}, ${percentOf(bucket.count / Math.max(1, count))}`}
+            title={`${grouped(bucket.count)} ${formatBound(bucket.ms)}, ${formatPercent(bucket.count / Math.max(1, count))}`}
           >
             <i style={{ height: `${bucket.count === 0 ? 0 : Math.max(2, (bucket.count / most) * 100)}%` }} />
-            <small>{index % 2 === 0 && bucket.ms !== null ? shortOf(bucket.ms) : ''}</small>
+            <small>{index % 2 === 0 && bucket.ms !== null ? formatShort(bucket.ms) : ''}</small>
           </span>
         ))}
       </div>
@@ -101,6 +103,6 @@ function Distribution({ detail: { distribution }, count }: { detail: RouteDetail
   );
 }
 
-const nameOf = (ms: number | null): string => (ms === null ? 'longer' : `up to ${durationOf(ms)}`);
-const shortOf = (ms: number): string =>
+const formatBound = (ms: number | null): string => (ms === null ? 'longer' : `up to ${formatDuration(ms)}`);
+const formatShort = (ms: number): string =>
   ms >= 1_000 ? `${Number((ms / 1_000).toPrecision(2))} s` : `${Number(ms.toPrecision(2))}`;

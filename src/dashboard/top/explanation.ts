@@ -48,7 +48,7 @@ export function explainRoute(data: DashboardData, route: RouteRow, around: Surro
       ...(time === undefined
         ? []
         : [
-            `A request takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams and ${ms(time[2])} for the loop.`,
+            `A request takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams, ${ms(time[2])} for a connection and ${ms(time[3])} for the loop.`,
           ]),
     ],
     titled('What is wrong now:', problemsNaming(data, name)),

@@ -1,8 +1,10 @@
 #!/usr/bin/env node
-// `nestjs-perf top`, `explain` and `rules`: built as a file of its own, dist/bin/nestjs-perf.js.
+// `nestjs-perf top`, `explain`, `profile` and `rules`: built as a file of its own, dist/bin/nestjs-perf.js.
 import { explain } from './explain.js';
+import type { Terminal } from './page-client.js';
+import { profile } from './profile.js';
 import { rules } from './rules.js';
-import { top, type Terminal } from './top.js';
+import { top } from './top.js';
 
 const stopped = new AbortController();
 process.once('SIGINT', () => stopped.abort());
@@ -23,6 +25,5 @@ const terminal: Terminal = {
   signal: stopped.signal,
 };
 const [command, ...args] = process.argv.slice(2);
-if (command === 'rules') process.exitCode = rules(args, terminal);
-else if (command === 'explain') process.exitCode = await explain(args, terminal);
-else process.exitCode = await top(process.argv.slice(2), terminal);
+const run = new Map(Object.entries({ rules, explain, profile })).get(command ?? '');
+process.exitCode = await (run === undefined ? top(process.argv.slice(2), terminal) : run(args, terminal));

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Terminal } from './top.js';
+import { runCommand, type Terminal } from './page-client.js';
 
 export const RULES_USAGE = `Writes Prometheus rules with burn rates for objectives of routes.
 
@@ -28,20 +28,19 @@ interface Slo {
 }
 
 /** Resolves with the exit code. */
-export function rules(args: readonly string[], terminal: Pick<Terminal, 'write' | 'complain'>): number {
-  try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { slo: { type: 'string', multiple: true, default: [] }, help: { type: 'boolean', short: 'h' } },
-    });
-    if (values.help === true) terminal.write(RULES_USAGE);
-    else terminal.write(writeRules(values.slo));
-    return 0;
-  } catch (error) {
-    terminal.complain(`${(error as Error).message}\n\n${RULES_USAGE}`);
-    return 2;
-  }
-}
+export const rules = (args: readonly string[], terminal: Pick<Terminal, 'write' | 'complain'>): Promise<number> =>
+  runCommand(
+    RULES_USAGE,
+    terminal,
+    () => {
+      const { values } = parseArgs({
+        args: [...args],
+        options: { slo: { type: 'string', multiple: true, default: [] }, help: { type: 'boolean', short: 'h' } },
+      });
+      return values.help === true ? null : writeRules(values.slo);
+    },
+    (text) => terminal.write(text),
+  );
 
 /** A rule file of Prometheus. @throws for a text that is no objective */
 export function writeRules(given: readonly string[]): string {

@@ -10,16 +10,18 @@ export interface SiteSums {
 
 const MAX_REASONS = 5;
 const MIX = 'other shares of the routes';
-const UNKNOWN = 'timers, files and clients that nobody hears of';
+const UNKNOWN = 'timers, files and clients that are not watched';
+const POOL = 'waiting for a connection of a pool';
 
-/** Means of one completed request, milliseconds: `upstream + busy + idle` is `mean`. `own`: null where nothing tells. */
-function meansOf(sums: RouteSums) {
-  const { completed, sumMs, timed, upstreamMs, upstreamBusyMs, busyMs, ownOf, ownMs, blockedMs } = sums;
+/** Means of one completed request, milliseconds: `upstream + pool + busy + idle` is `mean`. `own`: null where nothing is sampled. */
+function computeMeans(sums: RouteSums) {
+  const { completed, sumMs, timed, upstreamMs, poolWaitMs, upstreamBusyMs, busyMs, ownOf, ownMs, blockedMs } = sums;
   const of = (ms: number, count: number): number => (count === 0 ? 0 : ms / count);
   return {
     mean: of(sumMs, completed),
     // An answer that came while the loop was busy was waited for by the loop.
     upstream: of(upstreamMs - upstreamBusyMs, timed),
+    pool: of(poolWaitMs, timed),
     busy: of(busyMs, timed),
     own: ownOf === 0 ? null : ownMs / ownOf,
     blocked: of(blockedMs, completed),
@@ -30,15 +32,15 @@ function meansOf(sums: RouteSums) {
  * Parts of the change of the mean duration. Those that went the other way are left out, and the shares of the rest add up to 1.
  * A route that is on one side only changes the mix. `loop`: what kept the event loop.
  */
-export function becauseOf(
+export function explainChange(
   before: SiteSums,
   after: SiteSums,
   routes: readonly string[],
-  loop = loopCause(before, after),
+  loop = findLoopCause(before, after),
 ): VerdictReason[] {
-  const sumOf = ({ routes: of }: SiteSums, from: readonly string[]): number =>
+  const countAll = ({ routes: of }: SiteSums, from: readonly string[]): number =>
     from.reduce((sum, route) => sum + (of.get(route)?.completed ?? 0), 0);
-  const [countBefore, countAfter] = [sumOf(before, routes), sumOf(after, routes)];
+  const [countBefore, countAfter] = [countAll(before, routes), countAll(after, routes)];
   if (countBefore === 0 || countAfter === 0) return [{ part: 'unexplained', name: UNKNOWN, share: 1 }];
   const parts = new Parts();
   let change = 0;
@@ -46,8 +48,8 @@ export function becauseOf(
     const [was, is] = [before.routes.get(route), after.routes.get(route)];
     const weightBefore = (was?.completed ?? 0) / countBefore;
     const weightAfter = (is?.completed ?? 0) / countAfter;
-    const old = meansOf((was !== undefined && was.completed > 0 ? was : is)!);
-    change += weightAfter * (is === undefined ? 0 : meansOf(is).mean) - weightBefore * old.mean;
+    const old = computeMeans((was !== undefined && was.completed > 0 ? was : is)!);
+    change += weightAfter * (is === undefined ? 0 : computeMeans(is).mean) - weightBefore * old.mean;
     parts.add('mix', MIX, (weightAfter - weightBefore) * old.mean);
     if (was === undefined || is === undefined || is.completed === 0 || was.completed === 0) continue;
     addRoute(parts, route, weightAfter, was, is, loop);
@@ -56,15 +58,17 @@ export function becauseOf(
 }
 
 function addRoute(parts: Parts, route: string, weight: number, was: RouteSums, is: RouteSums, loop: string): void {
-  const [old, now] = [meansOf(was), meansOf(is)];
+  const [old, now] = [computeMeans(was), computeMeans(is)];
   const busy = now.busy - old.busy;
   const upstream = now.upstream - old.upstream;
+  const pool = now.pool - old.pool;
   // Proven blocks, as long as nobody knows whose work it is.
   const own =
     old.own === null || now.own === null ? Math.max(0, Math.min(busy, now.blocked - old.blocked)) : now.own - old.own;
   parts.add('own', route, weight * own);
   parts.add('loop-wait', loop, weight * (busy - own));
-  parts.add('unexplained', UNKNOWN, weight * (now.mean - old.mean - busy - upstream));
+  parts.add('unexplained', UNKNOWN, weight * (now.mean - old.mean - busy - upstream - pool));
+  parts.add('upstream', POOL, weight * pool);
   for (const [target, ms] of targetChanges(was, is, upstream)) parts.add('upstream', target, weight * ms);
 }
 
@@ -115,25 +119,26 @@ const MORE_REQUESTS = 1.5;
 const LOOP_RISE = 0.02;
 
 /** The cause that kept the event loop, in words. */
-export function loopCause(before: SiteSums, after: SiteSums): string {
-  const rateOf = ({ process }: SiteSums, ms: number): number =>
+export function findLoopCause(before: SiteSums, after: SiteSums): string {
+  const divideByTime = ({ process }: SiteSums, ms: number): number =>
     process.observedMs === 0 ? 0 : ms / process.observedMs;
-  const rise = (ms: (site: SiteSums) => number): number => rateOf(after, ms(after)) - rateOf(before, ms(before));
+  const rise = (ms: (site: SiteSums) => number): number =>
+    divideByTime(after, ms(after)) - divideByTime(before, ms(before));
   if (rise(({ process }) => process.throttledMs) >= THROTTLED_RISE) return 'CPU throttling';
   const { heapRatio } = after.process;
   if (heapRatio >= HEAP_FULL && heapRatio - before.process.heapRatio >= HEAP_RISE) return 'memory nearly full';
   const busier = rise(({ process }) => process.busyMs);
-  const workOf = (route: string) => (site: SiteSums) => {
+  const readWork = (route: string) => (site: SiteSums) => {
     const sums = site.routes.get(route);
     if (sums === undefined) return 0;
     const own = sums.ownOf === 0 ? 0 : (sums.ownMs / sums.ownOf) * sums.completed;
     return Math.max(own, sums.blockedMs);
   };
   const [loudest] = [...after.routes.keys()]
-    .map((route) => ({ route, more: rise(workOf(route)) }))
+    .map((route) => ({ route, more: rise(readWork(route)) }))
     .toSorted((a, b) => b.more - a.more);
   if (loudest !== undefined && loudest.more >= Math.max(LOOP_RISE, LOOP_SHARE * busier)) {
-    const countRate = (site: SiteSums): number => rateOf(site, site.routes.get(loudest.route)?.count ?? 0);
+    const countRate = (site: SiteSums): number => divideByTime(site, site.routes.get(loudest.route)?.count ?? 0);
     const isFlood = countRate(after) > MORE_REQUESTS * countRate(before) && countRate(before) > 0;
     return isFlood ? `more requests of ${loudest.route}` : loudest.route;
   }

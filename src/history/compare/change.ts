@@ -12,15 +12,15 @@ const UNKNOWN = [-Infinity, Infinity] as const;
 
 type CountAndSum = (unit: Unit) => readonly [count: number, sum: number];
 
-function meanOf(units: readonly Unit[], of: CountAndSum): RatioMean {
+function computeMean(units: readonly Unit[], of: CountAndSum): RatioMean {
   const counted = units.map((unit) => of(unit)).filter(([count]) => count > 0);
   return ratioMean(counted.map(([count, sum]) => ({ count, sum })));
 }
 
 /** The relative change of the mean duration. */
-export function relativeOf(before: readonly Unit[], after: readonly Unit[]): Change {
+export function compareMeans(before: readonly Unit[], after: readonly Unit[]): Change {
   const of: CountAndSum = ({ completed, sumMs }) => [completed, sumMs];
-  const [was, is] = [meanOf(before, of), meanOf(after, of)];
+  const [was, is] = [computeMean(before, of), computeMean(after, of)];
   if (was.count === 0 || is.count === 0 || was.mean === 0) return { value: 0, ci: UNKNOWN };
   const value = is.mean / was.mean - 1;
   if (was.units < 2 || is.units < 2) return { value, ci: UNKNOWN };
@@ -29,8 +29,8 @@ export function relativeOf(before: readonly Unit[], after: readonly Unit[]): Cha
 }
 
 /** The difference of two shares. */
-export function differenceOf(before: readonly Unit[], after: readonly Unit[], of: CountAndSum): Change {
-  const [was, is] = [meanOf(before, of), meanOf(after, of)];
+export function compareShares(before: readonly Unit[], after: readonly Unit[], of: CountAndSum): Change {
+  const [was, is] = [computeMean(before, of), computeMean(after, of)];
   if (was.count === 0 || is.count === 0) return { value: 0, ci: UNKNOWN };
   const value = is.mean - was.mean;
   if (was.units < 2 || is.units < 2) return { value, ci: UNKNOWN };

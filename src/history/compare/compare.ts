@@ -1,12 +1,12 @@
 import { entryOf } from '../../core/entry-of.js';
 import type { Change, PerfComparison, RouteComparison, TimeRange } from '../../ports/history.js';
 import type { HistorySource } from '../reader.js';
-import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
+import { startBucket, findRule, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
-import { overOf, rangeFigures, tierFor } from '../series.js';
+import { listOver, computeRangeFigures, tierFor } from '../series.js';
 import { Turns } from '../../core/turns.js';
-import { becauseOf, loopCause, type SiteSums } from './because.js';
-import { differenceOf, relativeOf, type Unit } from './change.js';
+import { explainChange, findLoopCause, type SiteSums } from './because.js';
+import { compareShares, compareMeans, type Unit } from './change.js';
 import type { ComparedRanges } from './ranges.js';
 import { comparisonText } from './text.js';
 
@@ -50,42 +50,47 @@ export async function compareRanges(
 ): Promise<PerfComparison> {
   const tier = tierFor(Math.min(ranges.before.from, ranges.after.from), nowMs);
   const read = (side: 'before' | 'after'): Promise<SiteRange> =>
-    siteOf(source, tier, wholeBuckets(ranges[side], tier, nowMs), ranges.releases?.[side] ?? null);
+    readSite(source, tier, wholeBuckets(ranges[side], tier, nowMs), ranges.releases?.[side] ?? null);
   const [before, after] = [await read('before'), await read('after')];
   const names = [...new Set([...before.routes.keys(), ...after.routes.keys()])];
   const counted = names.filter(isCounted);
-  const loop = loopCause(before, after);
+  const loop = findLoopCause(before, after);
   const compared: RouteComparison[] = [];
   const turns = new Turns();
   for (const name of route === null ? names : [route]) {
     compared.push(compareRoute(name, [name], before, after, loop));
     await turns.rest();
   }
-  compared.sort((a, b) => weightOf(b) - weightOf(a));
+  compared.sort((a, b) => weigh(b) - weigh(a));
   const whole = route === null ? compareRoute(null, counted, before, after, loop) : compared[0]!;
-  const mix = route === null ? mixOf(before, after, counted) : 0;
+  const mix = route === null ? computeMix(before, after, counted) : 0;
   const comparison = {
     before: { ...before.range, releases: [...before.releases] },
     after: { ...after.range, releases: [...after.releases] },
     whole,
     routes: route === null || names.includes(route) ? compared : [],
     mix,
-    confounded: confoundedBy(ranges, whole),
-    caveats: caveatsOf(ranges, before, after, whole),
+    confounded: findConfounder(ranges, whole),
+    caveats: listCaveats(ranges, before, after, whole),
   };
   return { ...comparison, text: comparisonText(comparison) };
 }
 
 /** Buckets are whole: one that begins before the range is of the range before it. The running one counts. */
 function wholeBuckets({ from, to }: TimeRange, tier: Tier, nowMs: number): TimeRange {
-  const { stepMs } = ruleOf(tier);
-  const begin = bucketOf(from, stepMs);
+  const { stepMs } = findRule(tier);
+  const begin = startBucket(from, stepMs);
   if (from === to) return { from: begin, to: begin };
-  const end = bucketOf(Math.min(to, nowMs), stepMs) + (to >= nowMs ? stepMs : 0);
+  const end = startBucket(Math.min(to, nowMs), stepMs) + (to >= nowMs ? stepMs : 0);
   return { from: begin, to: Math.max(end, begin + stepMs) };
 }
 
-async function siteOf(source: HistorySource, tier: Tier, range: TimeRange, release: string | null): Promise<SiteRange> {
+async function readSite(
+  source: HistorySource,
+  tier: Tier,
+  range: TimeRange,
+  release: string | null,
+): Promise<SiteRange> {
   const site = new SiteRange(range);
   site.complete = await source.read(tier, range, (bucket) => {
     if (release !== null && bucket.release !== release) return;
@@ -107,29 +112,29 @@ function compareRoute(
 ): RouteComparison {
   const [was, is] = [before.of(route), after.of(route)];
   const [wasUnits, isUnits] = [[...was.units.values()], [...is.units.values()]];
-  const latency = relativeOf(wasUnits, isUnits);
-  const over = overOf(is).map(({ ms }): { ms: number } & Change => ({
+  const latency = compareMeans(wasUnits, isUnits);
+  const over = listOver(is).map(({ ms }): { ms: number } & Change => ({
     ms,
-    ...differenceOf(wasUnits, isUnits, (unit) => [unit.completed, unit.over.get(ms) ?? 0]),
+    ...compareShares(wasUnits, isUnits, (unit) => [unit.completed, unit.over.get(ms) ?? 0]),
   }));
   return {
     route,
-    before: rangeFigures(was),
-    after: rangeFigures(is),
+    before: computeRangeFigures(was),
+    after: computeRangeFigures(is),
     latency,
-    errorRate: differenceOf(wasUnits, isUnits, ({ count, errors }) => [count, errors]),
+    errorRate: compareShares(wasUnits, isUnits, ({ count, errors }) => [count, errors]),
     over,
-    because: latency.value === 0 ? [] : becauseOf(before, after, parts, loop),
+    because: latency.value === 0 ? [] : explainChange(before, after, parts, loop),
   };
 }
 
 /** How much more or less time its requests take in all. */
-function weightOf({ before, after }: RouteComparison): number {
+function weigh({ before, after }: RouteComparison): number {
   return Math.abs((after.durationMs.mean - before.durationMs.mean) * (after.count - after.aborted));
 }
 
-/** The mean of before with the shares of after, relative to the mean of before. Routes that are new have no say. */
-function mixOf(before: SiteRange, after: SiteRange, names: readonly string[]): number {
+/** The mean of before with the shares of after, relative to the mean of before. New routes do not count. */
+function computeMix(before: SiteRange, after: SiteRange, names: readonly string[]): number {
   let [countBefore, sumBefore, countAfter, sumMixed] = [0, 0, 0, 0];
   for (const name of names) {
     const { completed, sumMs } = before.of(name);
@@ -146,16 +151,16 @@ function mixOf(before: SiteRange, after: SiteRange, names: readonly string[]): n
 
 const TRAFFIC = 0.2;
 
-function confoundedBy({ releases, atOnce, awayMs, ...ranges }: ComparedRanges, whole: RouteComparison): string | null {
+function findConfounder({ releases, atOnce, ...ranges }: ComparedRanges, whole: RouteComparison): string | null {
   if (releases === null || atOnce) return null;
   const reason = `confounded: deployed to all pods at once`;
   const [beforeMs, afterMs] = [ranges.before, ranges.after].map(({ from, to }) => to - from) as [number, number];
-  const traffic = whole.after.count / afterMs / (whole.before.count / (beforeMs - awayMs)) - 1;
+  const traffic = whole.after.count / afterMs / (whole.before.count / beforeMs) - 1;
   if (!Number.isFinite(traffic) || Math.abs(traffic) < TRAFFIC) return reason;
   return `${reason}, traffic ${traffic > 0 ? '+' : ''}${Math.round(traffic * 100)} %`;
 }
 
-function caveatsOf(ranges: ComparedRanges, before: SiteRange, after: SiteRange, whole: RouteComparison): string[] {
+function listCaveats(ranges: ComparedRanges, before: SiteRange, after: SiteRange, whole: RouteComparison): string[] {
   const caveats = [...ranges.caveats];
   if (!before.complete || !after.complete)
     caveats.push('The store could not be read: only what this process remembers is compared.');

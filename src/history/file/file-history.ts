@@ -1,4 +1,4 @@
-import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
 import type { TimeRange } from '../../ports/history.js';
 import { lockFile, type FileLock } from '../../core/file-lock.js';
@@ -10,9 +10,9 @@ import { within } from '../../core/within.js';
 import { workingDirectory } from '../../core/working-directory.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
 import type { HistoryRow } from '../rows/row.js';
-import { observedMsOf } from '../rows/window-codec.js';
-import { DAY_MS, HOUR_MS, ruleOf, TIERS, type Tier } from '../rows/tiers.js';
-import { appendRow, bytesOf, frameOf, rowsOf } from './rows-file.js';
+import { readObservedMs } from '../rows/window-codec.js';
+import { DAY_MS, HOUR_MS, findRule, TIERS, type Tier } from '../rows/tiers.js';
+import { encodeFrame, readRows } from './rows-file.js';
 
 export interface FileHistoryOptions {
   /** The folder of its files, made when it is missing. One process writes to it; every worker of a cluster needs its own. */
@@ -63,16 +63,12 @@ interface RowsFile {
 /** A lock that is free is taken in less, milliseconds. */
 const TAKEN_MS = 200;
 
-/** How often old files are looked for, milliseconds. */
+/** The interval between searches for old files, milliseconds. */
 const SWEEP_MS = HOUR_MS;
 
 class HistoryFiles implements OpenHistoryStore {
   private lock: FileLock | null = null;
   private locking: Promise<void> | null = null;
-  /** After the last append of this process. */
-  private readonly lengths = new Map<string, number>();
-  /** Rows that a failed write has appended: its rows come again. */
-  private readonly appended = new Map<string, Uint8Array>();
   private sweptMs = -Infinity;
 
   constructor(
@@ -101,35 +97,38 @@ class HistoryFiles implements OpenHistoryStore {
   }
 
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
-    // Another has taken it over while this process stood still: what is to be written waits until that one has ended.
+    // Another process has taken the folder over while this one was suspended: rows wait until that one has ended.
     if (this.lock?.isHeld === false) this.release();
     await this.locked();
-    for (const row of finished) await this.append(row);
+    await this.append(finished);
     const path = join(this.folder, RUNNING);
     if (running.length === 0) await rm(path, { force: true });
     else {
-      await writeFile(`${path}.new`, Buffer.concat(running.map(frameOf)), { mode: 0o600 });
+      await writeFile(`${path}.new`, Buffer.concat(running.map(encodeFrame)), { mode: 0o600 });
       await rename(`${path}.new`, path);
     }
     if (Date.now() - this.sweptMs >= SWEEP_MS) await this.sweep();
-    this.appended.clear();
   }
 
   async *read(tier: Tier, range: TimeRange): AsyncGenerator<HistoryRow> {
     const files = (await this.rowsFiles()).filter(
       (file) => file.tier === tier && file.to > range.from && file.from < range.to,
     );
-    const latestOf = async (path: string): Promise<Map<string, HistoryRow>> => {
+    const readLatest = async (path: string): Promise<Map<string, HistoryRow>> => {
       const latest = new Map<string, HistoryRow>();
-      for (const row of rowsOf(await bytesOf(path))) {
-        if (row.tier === tier && row.at >= range.from && row.at < range.to) latest.set(keyOf(row), row);
+      for (const row of await readRows(path)) {
+        if (row.tier !== tier || row.at < range.from || row.at >= range.to) continue;
+        const known = latest.get(makeKey(row));
+        // A bucket only grows: what a killed process left running may be behind its whole row.
+        if (known === undefined || readObservedMs(row.data) >= readObservedMs(known.data))
+          latest.set(makeKey(row), row);
       }
       return latest;
     };
     // First: what ends meanwhile is in a file then. It replaces what another has adopted of a bucket that goes on.
-    const running = await latestOf(join(this.folder, RUNNING));
+    const running = await readLatest(join(this.folder, RUNNING));
     for (const { path } of files) {
-      for (const [key, row] of await latestOf(path)) if (!running.has(key)) yield row;
+      for (const [key, row] of await readLatest(path)) if (!running.has(key)) yield row;
     }
     yield* running.values();
   }
@@ -144,31 +143,21 @@ class HistoryFiles implements OpenHistoryStore {
     this.lock = null;
   }
 
-  private async append(row: HistoryRow): Promise<void> {
-    const key = keyOf(row);
-    const known = this.appended.get(key);
-    if (known !== undefined && Buffer.compare(known, row.data) === 0) return;
-    const path = join(this.folder, fileNameOf(row));
-    this.lengths.set(path, await appendRow(path, row, this.lengths.get(path) ?? null));
-    this.appended.set(key, row.data);
+  /** A write that failed may leave a torn row or half of the rows: readers skip the one, and take one of equals. */
+  private async append(rows: readonly HistoryRow[]): Promise<void> {
+    for (const row of rows) await appendFile(join(this.folder, nameFile(row)), encodeFrame(row), { mode: 0o600 });
   }
 
   /** Takes over what a killed process has left running: its buckets have ended. */
   private async adopt(): Promise<void> {
     const path = join(this.folder, RUNNING);
-    for (const row of rowsOf(await bytesOf(path))) {
-      const rows = [...rowsOf(await bytesOf(join(this.folder, fileNameOf(row))))];
-      // There when it was killed between the two writes, or another had taken over: then its own is the later one.
-      const written = rows.findLast((other) => keyOf(other) === keyOf(row));
-      if (written === undefined || observedMsOf(row.data) > observedMsOf(written.data)) await this.append(row);
-    }
+    await this.append(await readRows(path));
     await rm(path, { force: true });
   }
 
   /** Deletes what is too old, and then the oldest until the rest is small enough. */
   private async sweep(): Promise<void> {
     this.sweptMs = Date.now();
-    this.lengths.clear();
     let bytes = 0;
     const left: (RowsFile & { size: number })[] = [];
     for (const file of await this.rowsFiles()) {
@@ -198,11 +187,11 @@ class HistoryFiles implements OpenHistoryStore {
   }
 }
 
-const keyOf = ({ instance, tier, at }: HistoryRow): string => `${instance} ${tier} ${at}`;
+const makeKey = ({ instance, tier, at }: HistoryRow): string => `${instance} ${tier} ${at}`;
 
-function fileNameOf({ tier, at }: HistoryRow): string {
+function nameFile({ tier, at }: HistoryRow): string {
   const time = new Date(at).toISOString();
-  return `${tier}-${time.slice(0, ruleOf(tier) === TIERS[0] ? 13 : 10)}.rows`;
+  return `${tier}-${time.slice(0, findRule(tier) === TIERS[0] ? 13 : 10)}.rows`;
 }
 
 function inUse(folder: string, owner: string): PerfError {

@@ -4,7 +4,7 @@ import { Histogram } from '../../core/histogram.js';
 import type { Collected } from '../collector.js';
 import type { Steps } from '../../core/turns.js';
 import { EncodedWindow, encodeWindow } from './window-codec.js';
-import { bucketOf, MINUTE_MS, TIERS, type Tier, type TierRule } from './tiers.js';
+import { startBucket, MINUTE_MS, TIERS, type Tier, type TierRule } from './tiers.js';
 import { SiteWindow, type RouteWindow } from './window.js';
 
 /** A quantile of a minute's durations: what lies above it counts as it in `typicalMs`. */
@@ -41,7 +41,7 @@ export class MemoryTiers {
   );
   /** By minute, what {@link takeFresh} has not taken yet; null where nobody takes it. */
   private readonly fresh: Map<number, SiteWindow> | null;
-  /** No bucket before it is opened again, whatever the clock says. */
+  /** No bucket before it is opened again, whatever time the clock has. */
   private finishedUntil = 0;
 
   constructor(
@@ -53,11 +53,11 @@ export class MemoryTiers {
 
   /** Adds what was counted at about `atMs`. */
   *add(atMs: number, { process, routes }: Collected): Steps<void> {
-    // A clock that was set back a little is waited for: who asks meanwhile for what was until now does not see what is added.
+    // A clock that was set back a little is waited for: a read meanwhile of what was until now does not see what is added.
     if (this.finishedUntil - atMs > WAITED_MS) this.finishedUntil = 0;
     const at = Math.max(atMs, this.finishedUntil);
-    const [minute, ...others] = [...this.tiers.values()].map((tier) => runningAt(tier, bucketOf(at, tier.stepMs)));
-    if (this.fresh !== null) others.push(entryOf(this.fresh, bucketOf(at, MINUTE_MS), () => new SiteWindow()));
+    const [minute, ...others] = [...this.tiers.values()].map((tier) => runningAt(tier, startBucket(at, tier.stepMs)));
+    if (this.fresh !== null) others.push(entryOf(this.fresh, startBucket(at, MINUTE_MS), () => new SiteWindow()));
     for (const window of [minute!, ...others]) window.process.add(process);
     for (const [name, route] of routes) {
       const known = minute!.routes.get(name);
@@ -69,7 +69,7 @@ export class MemoryTiers {
     }
   }
 
-  /** Counts since it was last asked, by minute. */
+  /** Counts since the last call, by minute. */
   *takeFresh(): Steps<Bucket[]> {
     const fresh = [...(this.fresh ?? [])];
     this.fresh?.clear();
@@ -78,7 +78,7 @@ export class MemoryTiers {
     return taken;
   }
 
-  /** Ends the buckets that are over at `nowMs`, and tells them. */
+  /** Ends the buckets that are over at `nowMs`, and returns them. */
   *finish(nowMs: number): Steps<Bucket[]> {
     const ended: Bucket[] = [];
     for (const [tier, buckets] of this.tiers) {
@@ -124,7 +124,7 @@ export class MemoryTiers {
     return sum;
   }
 
-  /** Once a minute, however often somebody looks: what is added to `typicalMs` brings the minute to what it is as a whole. */
+  /** Once a minute, however often it is read: what is added to `typicalMs` brings the minute to what it is as a whole. */
   private cap(minute: RouteWindow | undefined, fresh: RouteWindow): void {
     let all = fresh.histogram;
     if (minute !== undefined) {

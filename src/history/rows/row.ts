@@ -3,7 +3,7 @@ import { ByteReader, ByteWriter } from './bytes.js';
 import { TIERS, type Tier } from './tiers.js';
 
 /** Changes when what is written changes; rows of another version are ignored, never migrated. */
-const VERSION = 1;
+export const VERSION = 2;
 
 /** One bucket of one process, all its routes. A later row of the same tier, time and instance replaces it. */
 export interface HistoryRow {
@@ -14,7 +14,7 @@ export interface HistoryRow {
   readonly pod: string;
   /** One run of one process: no two have the same. */
   readonly instance: string;
-  /** The release that was deployed; `''` where nothing tells. */
+  /** The release that was deployed; `''` where none is known. */
   readonly release: string;
   /** Written by `encodeWindow()`. */
   readonly data: Uint8Array;
@@ -44,7 +44,7 @@ export function decodeRow(bytes: Uint8Array): HistoryRow | null {
     const [pod, instance, release] = [reader.text(), reader.text(), reader.text()];
     return { tier: rule.tier, at, pod, instance, release, data: reader.bytes() };
   } catch {
-    // Shorter than it says: it is no row.
+    // Shorter than its length: it is no row.
     return null;
   }
 }

@@ -22,13 +22,13 @@ export const TIERS: readonly TierRule[] = [
   { tier: '1h', stepMs: HOUR_MS, keepMs: 48 * HOUR_MS },
 ];
 
-export const ruleOf = (tier: Tier): TierRule => TIERS.find((rule) => rule.tier === tier)!;
+export const findRule = (tier: Tier): TierRule => TIERS.find((rule) => rule.tier === tier)!;
 
-/** The beginning of the bucket that holds a time. */
-export const bucketOf = (atMs: number, stepMs: number): number => Math.floor(atMs / stepMs) * stepMs;
+/** The beginning of a time's bucket. */
+export const startBucket = (atMs: number, stepMs: number): number => Math.floor(atMs / stepMs) * stepMs;
 
 /** How long a store keeps a tier: what memory keeps, and the hours for `keepDays`; a bucket more, since it ends as a whole. */
 export function keptMs(tier: Tier, keepDays: number): number {
-  const { keepMs, stepMs } = ruleOf(tier);
+  const { keepMs, stepMs } = findRule(tier);
   return (tier === '1h' ? keepDays * DAY_MS : Math.min(keepMs, keepDays * DAY_MS)) + stepMs;
 }

@@ -4,7 +4,7 @@ import { COUNTS, isCounted, ProcessSums, RouteSums, RouteWindow, SiteWindow, TIM
 
 /** `''` names all routes of a row together, so that a chart of the whole reads one. */
 const WHOLE = '';
-/** More routes of one bucket than so many: the least asked for are one. */
+/** More routes of one bucket than so many: those with the fewest requests are one. */
 const MAX_ROUTES = 300;
 export const OTHER_ROUTES = 'other routes';
 /** A route's targets: the loudest are kept. */
@@ -98,9 +98,9 @@ function decodeRoute(bytes: Uint8Array): RouteWindow {
 }
 
 /** How long a bucket has been observed: it only grows. */
-export const observedMsOf = (data: Uint8Array): number => new ByteReader(data).ms();
+export const readObservedMs = (data: Uint8Array): number => new ByteReader(data).ms();
 
-/** A bucket as it was written; each route is decoded when it is asked for. */
+/** A bucket as it was written; each route is decoded when it is read. */
 export class EncodedWindow {
   readonly process = new ProcessSums();
   private readonly reader: ByteReader;
@@ -147,7 +147,7 @@ export class EncodedWindow {
     return route === null ? this.whole : this.routes().get(route);
   }
 
-  /** Read when the first of them is asked for: the whole stands before them. */
+  /** Read with the first of them: the whole comes before them. */
   private routes(): Map<string, Uint8Array> {
     for (; this.routesLeft > 0; this.routesLeft--) this.encoded.set(this.reader.text(), this.reader.bytes());
     return this.encoded;

@@ -10,7 +10,16 @@ export interface TargetSums {
 
 /** Sums of a route's requests, in the order in which it is written. */
 export const COUNTS = ['completed', 'aborted', 'errors', 'timed', 'ownOf'] as const;
-export const TIMES = ['sumMs', 'typicalMs', 'blockedMs', 'upstreamMs', 'busyMs', 'upstreamBusyMs', 'ownMs'] as const;
+export const TIMES = [
+  'sumMs',
+  'typicalMs',
+  'blockedMs',
+  'upstreamMs',
+  'busyMs',
+  'upstreamBusyMs',
+  'ownMs',
+  'poolWaitMs',
+] as const;
 const SUMS = [...COUNTS, ...TIMES];
 
 /** Sums over the requests of one route in a stretch of time; times in milliseconds. They add up. */
@@ -28,6 +37,8 @@ export class RouteSums {
   /** So many completed requests of which it is known where their time went. */
   timed = 0;
   upstreamMs = 0;
+  /** Waiting for a connection of a watched pool, while no call was under way. */
+  poolWaitMs = 0;
   /** The event loop was busy, with whatever; of that, while a call was under way. */
   busyMs = 0;
   upstreamBusyMs = 0;
@@ -71,7 +82,7 @@ export class ProcessSums {
   observedMs = 0;
   /** The event loop was busy. */
   busyMs = 0;
-  /** The kernel held the process back, summed over CPUs. */
+  /** Throttling by the kernel, summed over CPUs. */
   throttledMs = 0;
   /** The fullest that the heap was, 0 to 1. */
   heapRatio = 0;

@@ -1,7 +1,7 @@
 import { studentQuantile, studentUpperTail } from '../../core/statistics/distributions.js';
 import { findMedian } from '../../core/statistics/median.js';
 import type { Verdict } from '../../core/verdict.js';
-import { becauseOf, type SiteSums } from '../compare/because.js';
+import { explainChange, type SiteSums } from '../compare/because.js';
 import { METRICS, type MetricRule, type Unit } from './metrics.js';
 import { RECENT, type RouteTrack } from './route-track.js';
 import type { WeekProfile } from './week-profile.js';
@@ -10,7 +10,7 @@ import type { WeekProfile } from './week-profile.js';
 const MIN_PAST = 12;
 /** The usual changes slowly: it is worked out anew so often. */
 const REFRESH_MS = 30 * 60_000;
-/** Fewer weeks cannot outvote one with a change or an incident: the day must say the same. */
+/** Fewer weeks cannot outvote one with a change or an incident: the day must show the same. */
 const SURE_WEEKS = 3;
 /** A route that follows a sure one needs no more than this. */
 const LIKELY = 2;
@@ -54,7 +54,7 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   const { at } = recent.at(-1)!;
   let known = track.usual[index];
   if (known === undefined || known.shape?.levelAt(at) === null || at - known.at >= REFRESH_MS) {
-    const shape = rule.metric === 'latency' ? profile.shapeOf(route, at) : null;
+    const shape = rule.metric === 'latency' ? profile.findShape(route, at) : null;
     const units = past.flatMap(({ at: time, levels }) => {
       const [level, expected] = [levels[index] ?? null, shape === null ? 0 : shape.levelAt(time)];
       return level === null || expected === null ? [] : { level, residual: level - expected };
@@ -62,7 +62,7 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
     if (units.length < MIN_PAST) return null;
     const residuals = units.map(({ residual }) => residual);
     const [center, day] = [findMedian(residuals), findMedian(units.map(({ level }) => level))];
-    known = { at, shape, center, day, spread: spreadOf(residuals, center), units: units.length };
+    known = { at, shape, center, day, spread: computeSpread(residuals, center), units: units.length };
     track.usual[index] = known;
   }
   const { shape, center, day, units } = known;
@@ -72,10 +72,10 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   };
   const levels = recent.map((unit) => ({ now: rule.level(unit), before: usual.levelAt(unit.at) }));
   if (levels.some(({ now }) => now === null)) return null;
-  const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const before = meanOf(levels.map((level) => level.before));
+  const average = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const before = average(levels.map((level) => level.before));
   const nows = levels.map((level) => level.now!);
-  const now = meanOf(nows);
+  const now = average(nows);
   const counts = recent.map(({ sums }) => sums.count);
   const direction = Math.sign(now - before);
   const isSure = shape === null || shape.weeks >= SURE_WEEKS;
@@ -86,7 +86,7 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   );
   const [since, count] = [recent[0]!.at, counts.reduce((sum, one) => sum + one, 0)];
   const found = { route, rule, usual, before, now, nows, matters, since, count };
-  // Most routes, most of the time: no verdict tells of it, and how sure it is costs time to say.
+  // Most routes, most of the time: no verdict comes of it, and a test of significance costs time.
   if (!matters) return { ...found, error: 0, degrees: 1, pValue: 1, likely: false };
   const spread = Math.max(known.spread, rule.leastSpread(before, Math.min(...counts), shape !== null));
   // Neighbouring windows resemble each other: the recent ones are one observation.
@@ -98,11 +98,11 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
 }
 
 /** Days have quiet and noisy hours: the greater of a robust and a plain spread. */
-function spreadOf(residuals: readonly number[], center: number): number {
+function computeSpread(residuals: readonly number[], center: number): number {
   const deviations = residuals.map((residual) => Math.abs(residual - center));
   const variance = deviations.reduce((sum, deviation) => sum + deviation * deviation, 0) / (residuals.length - 1);
   const robust = MAD_TO_SD * findMedian(deviations);
-  // A few windows far out, of an incident too short for a verdict, say nothing of the others.
+  // A few windows far out, of an incident too short for a verdict, do not widen it.
   return Math.max(robust, Math.min(Math.sqrt(variance), 2 * robust));
 }
 
@@ -114,7 +114,7 @@ export function significant(assessments: readonly Assessment[]): Assessment[] {
 }
 
 /** The change of several routes together, weighted by requests, and its interval. */
-export function changeOf(moved: readonly Assessment[]): { change: number; ci: readonly [number, number] } {
+export function computeChange(moved: readonly Assessment[]): { change: number; ci: readonly [number, number] } {
   const total = moved.reduce((sum, { count }) => sum + count, 0);
   const weighted = (of: (one: Assessment) => number): number =>
     moved.reduce((sum, one) => sum + (one.count / total) * of(one), 0);
@@ -129,10 +129,10 @@ export function changeOf(moved: readonly Assessment[]): { change: number; ci: re
 }
 
 /** Parts of the added time for latency; routes for the other metrics. */
-export function reasonsOf(moved: readonly Assessment[], before: SiteSums, after: SiteSums): Verdict['because'] {
+export function findReasons(moved: readonly Assessment[], before: SiteSums, after: SiteSums): Verdict['because'] {
   const { metric } = moved[0]!.rule;
   const routes = moved.map(({ route }) => route);
-  if (metric === 'latency' || metric === 'over') return becauseOf(before, after, routes);
+  if (metric === 'latency' || metric === 'over') return explainChange(before, after, routes);
   const part = metric === 'blocked' ? 'own' : 'unexplained';
   const changes = moved.map((one) => Math.abs(one.now - one.before) * (metric === 'blocked' ? 1 : one.count));
   const total = changes.reduce((sum, change) => sum + change, 0);
@@ -141,13 +141,13 @@ export function reasonsOf(moved: readonly Assessment[], before: SiteSums, after:
     .toSorted((a, b) => b.share - a.share);
 }
 
-/** How far a unit still is from the usual, as a share of the change that the verdict told: 1 is all of it. */
-export function leftOf({ rule, usual, before, now }: Assessment, unit: Unit): number | null {
+/** How far a unit still is from the usual, as a share of the verdict's change: 1 is all of it. */
+export function computeLeft({ rule, usual, before, now }: Assessment, unit: Unit): number | null {
   const level = rule.level(unit);
   return level === null ? null : (level - usual.levelAt(unit.at)) / (now - before);
 }
 
-/** Twice what a verdict has told, in every recent unit: news. It told the mean of units of which the first may have been half calm. */
+/** Whether every recent unit is twice the verdict's change. That was a mean of units of which the first may have been half calm. */
 export function isFarBeyond(told: Assessment | undefined, { rule, before, nows }: Assessment): boolean {
   if (told === undefined) return false;
   const last = told.nows.at(-1)!;

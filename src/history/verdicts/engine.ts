@@ -4,15 +4,23 @@ import { pushBounded } from '../../core/push-bounded.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import type { SiteSums } from '../compare/because.js';
-import { ServedTimes } from '../compare/served.js';
+import { ReleaseRuns } from '../compare/releases.js';
 import { DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import type { Steps } from '../../core/turns.js';
-import { assess, changeOf, isFarBeyond, leftOf, reasonsOf, significant, type Assessment } from './assess.js';
+import {
+  assess,
+  computeChange,
+  isFarBeyond,
+  computeLeft,
+  findReasons,
+  significant,
+  type Assessment,
+} from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
 import { ProcessTrack, RECENT, RouteTrack } from './route-track.js';
-import { scopeOf } from './scope.js';
+import { findScope } from './scope.js';
 import { openedText, resolvedText, type Ending, type Fix } from './text.js';
 import { WeekProfile } from './week-profile.js';
 
@@ -27,7 +35,7 @@ const JOINS_MS = HOUR_MS;
 const OVER = 0.5;
 /** A change that lasts so long is the usual. */
 const USUAL_MS: Record<Verdict['kind'], number> = { worse: 7 * DAY_MS, better: DAY_MS };
-/** Metrics of which it is told that they get better. */
+/** Metrics whose improvement is reported. */
 const BETTER: ReadonlySet<string> = new Set(['latency', 'errors']);
 
 interface Active {
@@ -45,12 +53,12 @@ export class VerdictEngine {
   private readonly process = new ProcessTrack();
   private readonly profile = new WeekProfile();
   private readonly windows: JudgedWindow[] = [];
-  private readonly releases = new ServedTimes();
+  private readonly releases = new ReleaseRuns();
   private active: Active[] = [];
   private resolved: Verdict[] = [];
 
-  /** `usersOf`: who has used a route in the last ten minutes. */
-  constructor(private readonly usersOf: (route: string) => readonly UserUse[]) {}
+  /** `listUsers`: who has used a route in the last ten minutes. */
+  constructor(private readonly listUsers: (route: string) => readonly UserUse[]) {}
 
   /** Active ones first, then the resolved; the newest first. */
   get verdicts(): readonly Verdict[] {
@@ -58,7 +66,7 @@ export class VerdictEngine {
     return [...active, ...this.resolved.toReversed()];
   }
 
-  /** Verdicts that another process has told of the same windows: they stay as they were told. */
+  /** Verdicts that another process has reported of the same windows: they stay as they were reported. */
   adopt(told: readonly Verdict[]): void {
     const known = new Map(told.map((verdict) => [verdict.id, verdict]));
     for (const one of this.active) {
@@ -76,13 +84,13 @@ export class VerdictEngine {
 
   /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
   *judge(window: JudgedWindow): Steps<Verdict[]> {
-    this.releases.take(window.at, WINDOW_MS, window.releases);
+    this.releases.take({ at: window.at, stepMs: WINDOW_MS, releases: window.releases });
     pushBounded(this.windows, window, RECENT);
     const covered = this.coveredBy(() => true);
     this.process.take(window.at, window.process, this.active.length === 0);
     const fresh = new Set<string>();
     for (const [route, sums] of window.routes) {
-      if (this.trackOf(route).take(window.at, sums, window.process.observedMs, !covered.has(route))) fresh.add(route);
+      if (this.findTrack(route).take(window.at, sums, window.process.observedMs, !covered.has(route))) fresh.add(route);
       this.profile.add(window.at, route, sums);
       yield;
     }
@@ -92,7 +100,7 @@ export class VerdictEngine {
     return changed;
   }
 
-  private trackOf(route: string): RouteTrack {
+  private findTrack(route: string): RouteTrack {
     return entryOf(this.tracks, route, () => new RouteTrack());
   }
 
@@ -108,7 +116,7 @@ export class VerdictEngine {
   }
 
   /**
-   * One change is told once, by its first metric. An older verdict hides neither new errors nor what is far worse by its own
+   * One change is reported once, by its first metric. An older verdict hides neither new errors nor what is far worse by its own
    * metric; an improvement hides no worsening of another one.
    */
   private told(kind: Verdict['kind'], { metric }: MetricRule, at: number, all: readonly Assessment[]): Set<string> {
@@ -152,7 +160,7 @@ export class VerdictEngine {
   ): Verdict | null {
     const routes = moved.map(({ route }) => route);
     const { before, after } = this.sides(window.at);
-    const because = reasonsOf(moved, before, after);
+    const because = findReasons(moved, before, after);
     const same = this.active.find(
       (one) =>
         one.verdict.kind === kind &&
@@ -167,8 +175,8 @@ export class VerdictEngine {
       return null;
     }
     if (this.active.length >= MAX_ACTIVE) return null;
-    const { windows, usersOf } = this;
-    const scope = scopeOf({ moved, all, before, after, windows, because, usersOf });
+    const { windows, listUsers } = this;
+    const scope = findScope({ moved, all, before, after, windows, because, listUsers });
     const since = Math.min(...moved.map((one) => one.since));
     const release = this.releases.cameBefore(since);
     const against = release === null ? moved[0]!.usual.against : 'release';
@@ -183,7 +191,7 @@ export class VerdictEngine {
       who: scope.name,
       metric: rule.metric,
       routes,
-      ...changeOf(moved),
+      ...computeChange(moved),
       against,
       because,
       text,
@@ -213,13 +221,13 @@ export class VerdictEngine {
   private resolve({ at }: JudgedWindow, fresh: ReadonlySet<string>): Verdict[] {
     const over: Verdict[] = [];
     for (const one of this.active) {
-      const ending = this.endingOf(one, at, fresh);
+      const ending = this.findEnding(one, at, fresh);
       if (ending === null) continue;
-      const fix = ending === 'over' ? this.fixOf(one, at) : null;
+      const fix = ending === 'over' ? this.findFix(one, at) : null;
       const text = resolvedText(one.verdict, at + WINDOW_MS, ending, fix);
       one.verdict = { ...one.verdict, state: 'resolved', text };
       for (const route of one.moved.keys()) {
-        const track = this.trackOf(route);
+        const track = this.findTrack(route);
         if (ending === 'usual') track.relearn();
         // Units that were judged may not be judged again.
         if (ending !== 'turned') track.recent.length = 0;
@@ -232,12 +240,12 @@ export class VerdictEngine {
   }
 
   /** The release that came just before it was over; null where none did, or it was there when it began. */
-  private fixOf({ verdict, moved }: Active, at: number): Fix | null {
+  private findFix({ verdict, moved }: Active, at: number): Fix | null {
     const release = this.releases.cameBefore(at - (RECENT - 1) * WINDOW_MS);
     if (release === null || release.at <= verdict.since) return null;
     let [before, now, count] = [0, 0, 0];
     for (const [route, one] of moved) {
-      const level = one.rule.level(this.trackOf(route).recent.at(-1)!);
+      const level = one.rule.level(this.findTrack(route).recent.at(-1)!);
       if (level === null) continue;
       before += one.before * one.count;
       now += level * one.count;
@@ -248,20 +256,20 @@ export class VerdictEngine {
   }
 
   /** Null while it lasts. */
-  private endingOf(one: Active, at: number, fresh: ReadonlySet<string>): Ending | null {
-    const left = this.leftOf(one, fresh);
+  private findEnding(one: Active, at: number, fresh: ReadonlySet<string>): Ending | null {
+    const left = this.computeLeft(one, fresh);
     if (left !== null) one.calm = left < OVER ? one.calm + 1 : 0;
     if (at - one.verdict.since >= USUAL_MS[one.verdict.kind]) return 'usual';
     if (left !== null && one.calm >= RECENT) return left <= -1 ? 'turned' : 'over';
-    return [...one.moved.keys()].some((route) => this.trackOf(route).isCurrent(at, DAY_MS)) ? null : 'unused';
+    return [...one.moved.keys()].some((route) => this.findTrack(route).isCurrent(at, DAY_MS)) ? null : 'unused';
   }
 
   /** The share that is left, by routes that have a new unit; null when none has. */
-  private leftOf({ moved }: Active, fresh: ReadonlySet<string>): number | null {
+  private computeLeft({ moved }: Active, fresh: ReadonlySet<string>): number | null {
     let [sum, weight] = [0, 0];
     for (const [route, assessment] of moved) {
-      const unit = fresh.has(route) ? this.trackOf(route).recent.at(-1) : undefined;
-      const left = unit === undefined ? null : leftOf(assessment, unit);
+      const unit = fresh.has(route) ? this.findTrack(route).recent.at(-1) : undefined;
+      const left = unit === undefined ? null : computeLeft(assessment, unit);
       if (left === null) continue;
       sum += left * assessment.count;
       weight += assessment.count;

@@ -15,20 +15,20 @@ export interface Unit {
 /** A figure of a unit that is watched. */
 export interface MetricRule {
   readonly metric: Verdict['metric'];
-  /** On the scale on which differences are judged; null where the unit says nothing. */
+  /** On the scale on which differences are judged; null where the unit has no value. */
   level(unit: Unit): number | null;
   /** Whether a difference matters, however sure it is. */
   matters(before: number, now: number): boolean;
   /** The least spread that is believed, for levels like `before` from `count` requests; `isWeekly`: against the same hours of weeks. */
   leastSpread(before: number, count: number, isWeekly: boolean): number;
-  /** The change as a verdict tells it. */
+  /** The change as a verdict reports it. */
   change(before: number, now: number): number;
 }
 
 const RATIO = Math.log(1.2);
 const MIN_MS = 10;
 const MIN_SHARE = 0.02;
-/** Without a week to compare with, morning and Monday look like incidents. */
+/** Without a week to compare with, morning and Monday are as large as incidents. */
 const SPREAD_OF_DAY = 0.12;
 const SPREAD_OF_WEEK = 0.05;
 
@@ -56,7 +56,7 @@ const share = (metric: Verdict['metric'], of: (unit: Unit) => number): MetricRul
   change: (before, now) => now - before,
 });
 
-/** The first of them tells of a change that shows in several. */
+/** A change that shows in several is reported by the first of them. */
 export const METRICS: readonly MetricRule[] = [
   share('errors', ({ sums }) => sums.errors / sums.count),
   latency,

@@ -1,5 +1,5 @@
 import { entryOf } from '../../core/entry-of.js';
-import { bucketOf, DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
+import { startBucket, DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import { ProcessSums, RouteSums } from '../rows/window.js';
 import { METRICS, MIN_REQUESTS, type Unit } from './metrics.js';
 import type { WeekShape } from './week-profile.js';
@@ -33,7 +33,7 @@ class HourSums<T extends { add(other: T): void }> {
   constructor(private readonly Sums: new () => T) {}
 
   add(at: number, sums: T): void {
-    entryOf(this.hours, bucketOf(at, HOUR_MS), () => new this.Sums()).add(sums);
+    entryOf(this.hours, startBucket(at, HOUR_MS), () => new this.Sums()).add(sums);
     for (const old of this.hours.keys()) if (old < at - DAY_MS) this.hours.delete(old);
   }
 
@@ -77,7 +77,7 @@ export class RouteTrack {
 
   /** True when a unit is complete. `isCalm`: nothing is known to be wrong with the route. */
   take(at: number, sums: RouteSums, observedMs: number, isCalm: boolean): boolean {
-    // Hours of a route that is hardly used say nothing of now.
+    // Hours of a route that is hardly used are no measure of now.
     if (this.pending !== null && at - this.pending.at >= HOUR_MS) this.pending = null;
     const unit = (this.pending ??= { at, sums: new RouteSums(), observedMs: 0 });
     unit.sums.add(sums);
@@ -98,7 +98,7 @@ export class RouteTrack {
     return now;
   }
 
-  /** Whether its last units say something of now; `withinMs`: whether it has had any. */
+  /** Whether its last unit ended within so long. */
   isCurrent(at: number, withinMs = HOUR_MS): boolean {
     return at - this.endedAt < withinMs;
   }

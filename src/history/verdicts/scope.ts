@@ -22,7 +22,7 @@ export interface ScopeQuestion {
   readonly after: SiteSums;
   readonly windows: readonly JudgedWindow[];
   readonly because: readonly VerdictReason[];
-  readonly usersOf: (route: string) => readonly UserUse[];
+  readonly listUsers: (route: string) => readonly UserUse[];
 }
 
 /** Share of the traffic that must have moved for the whole site. */
@@ -34,25 +34,27 @@ const MAIN_PART = 0.6;
 const SLOWER = 1.2;
 
 /** The smallest part of the whole that explains the change. */
-export function scopeOf(question: ScopeQuestion): Scope {
-  return podOf(question) ?? siteOf(question) ?? userOf(question) ?? upstreamOf(question) ?? routesOf(question);
+export function findScope(question: ScopeQuestion): Scope {
+  return (
+    findPod(question) ?? findSite(question) ?? findUser(question) ?? findUpstream(question) ?? describeRoutes(question)
+  );
 }
 
-function siteOf({ moved, all }: ScopeQuestion): Scope | null {
+function findSite({ moved, all }: ScopeQuestion): Scope | null {
   const traffic = (of: readonly Assessment[]): number => of.reduce((sum, { count }) => sum + count, 0);
   if (all.length < MIN_ROUTES_OF_SITE || moved.length < 2 || traffic(moved) < SITE * traffic(all)) return null;
   return { scope: 'site', name: null, detail: `${moved.length} of ${all.length} routes` };
 }
 
-function routesOf({ moved, all }: ScopeQuestion): Scope {
+function describeRoutes({ moved, all }: ScopeQuestion): Scope {
   const others = all.length - moved.length;
   const unchanged = others === 0 ? null : `${others} other${others === 1 ? '' : 's'} unchanged`;
   return { scope: 'routes', name: null, detail: unchanged };
 }
 
 /** One pod has changed, and the others together hardly. */
-function podOf({ moved, windows }: ScopeQuestion): Scope | null {
-  const pods = servingOf(moved, windows.at(-1)!);
+function findPod({ moved, windows }: ScopeQuestion): Scope | null {
+  const pods = findServing(moved, windows.at(-1)!);
   if (pods.length < 2) return null;
   const changes = pods.map((pod) => ({ pod, change: changeIn(moved, windows, (name) => name === pod) }));
   const [most] = changes.toSorted((a, b) => Math.abs(b.change) - Math.abs(a.change));
@@ -62,7 +64,7 @@ function podOf({ moved, windows }: ScopeQuestion): Scope | null {
 }
 
 /** Pods that serve the moved routes and of which a process is there for most of the window: in a deploy, others end or begin. */
-function servingOf(moved: readonly Assessment[], { pods }: JudgedWindow): string[] {
+function findServing(moved: readonly Assessment[], { pods }: JudgedWindow): string[] {
   const serving = [...pods].filter(([, { routes }]) => moved.some(({ route }) => routes.has(route)));
   const mostMs = Math.max(...serving.map(([, { longestMs }]) => longestMs));
   return serving.filter(([, { longestMs }]) => longestMs >= mostMs / 2).map(([pod]) => pod);
@@ -89,7 +91,7 @@ function changeIn(
 }
 
 /** One user's requests take the added time, and most requests are of others. */
-function userOf({ moved, before, usersOf }: ScopeQuestion): Scope | null {
+function findUser({ moved, before, listUsers }: ScopeQuestion): Scope | null {
   const [{ rule }] = moved as [Assessment];
   if (rule.metric !== 'latency' && rule.metric !== 'over') return null;
   const added = new Map<string, { ms: number; count: number }>();
@@ -97,7 +99,7 @@ function userOf({ moved, before, usersOf }: ScopeQuestion): Scope | null {
   for (const { route } of moved) {
     const usual = before.routes.get(route);
     if (usual === undefined || usual.completed === 0) continue;
-    for (const use of usersOf(route)) {
+    for (const use of listUsers(route)) {
       const ms = use.totalMs - (use.count * usual.sumMs) / usual.completed;
       const ofUser = entryOf(added, use.unit, () => ({ ms: 0, count: 0 }));
       ofUser.ms += ms;
@@ -114,7 +116,7 @@ function userOf({ moved, before, usersOf }: ScopeQuestion): Scope | null {
 }
 
 /** One upstream is most of it, and its calls take longer; more calls than before are the route's doing. */
-function upstreamOf({ because: [main], before, after }: ScopeQuestion): Scope | null {
+function findUpstream({ because: [main], before, after }: ScopeQuestion): Scope | null {
   if (main?.part !== 'upstream' || main.share < MAIN_PART) return null;
   // Calls of now at what they took before, route by route: who calls it more often is no slower upstream.
   let [wallMs, usualMs] = [0, 0];

@@ -3,7 +3,7 @@ import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import type { FleetVerdicts } from '../fleet.js';
 import type { HistorySource, ReadBucket } from '../reader.js';
-import { bucketOf, DAY_MS, HOUR_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
+import { startBucket, DAY_MS, HOUR_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { inTurns, Turns } from '../../core/turns.js';
 import { VerdictEngine } from './engine.js';
 import { judgedRoutes, JudgedWindow } from './judged-window.js';
@@ -11,8 +11,8 @@ import { RECENT } from './route-track.js';
 import { EncodedWindow } from '../rows/window-codec.js';
 
 export interface VerdictParts {
-  readonly usersOf: (route: string) => readonly UserUse[];
-  readonly tell: (verdict: Verdict) => void;
+  readonly listUsers: (route: string) => readonly UserUse[];
+  readonly report: (verdict: Verdict) => void;
   /** Judging has failed; the next window is judged again. */
   readonly failed: (error: unknown) => void;
 }
@@ -25,7 +25,7 @@ const WEEKS = 5;
 
 /**
  * Gives the engine its windows: first those of the past, in silence, and then each that has ended. Of a fleet one process does,
- * the leader; the others show what it has told.
+ * the leader; the others show its verdicts.
  */
 export class VerdictKeeper {
   private engine: VerdictEngine;
@@ -35,17 +35,17 @@ export class VerdictKeeper {
   private begunAt = 0;
   /** Whether the engine knows what the store remembers. */
   private isRecalled = false;
-  /** Verdicts that were told before that: they are judged again then. */
-  private readonly told = new Set<string>();
-  /** Verdicts that the leader of a fleet has told; null where this process judges. */
+  /** Verdicts that were reported before that: they are judged again then. */
+  private readonly reported = new Set<string>();
+  /** Verdicts of the fleet's leader; null where this process judges. */
   private followed: readonly Verdict[] | null = null;
   /** Judged, and not kept by the fleet yet. */
-  private untold: Verdict[] = [];
+  private unreported: Verdict[] = [];
   private leads = false;
   private busy: Promise<void> | null = null;
 
   constructor(private readonly parts: VerdictParts) {
-    this.engine = new VerdictEngine(parts.usersOf);
+    this.engine = new VerdictEngine(parts.listUsers);
   }
 
   get verdicts(): readonly Verdict[] {
@@ -55,7 +55,7 @@ export class VerdictKeeper {
   /** Learns what the store remembers. While it is away, each window that is judged tries again. */
   recall(source: HistorySource, nowMs: number): Promise<void> {
     // Windows that nobody has judged yet are judged here: those who wrote them may have ended.
-    this.begunAt = bucketOf(nowMs - (source.shared === true ? JUDGED_MS : 0), WINDOW_MS);
+    this.begunAt = startBucket(nowMs - (source.shared === true ? JUDGED_MS : 0), WINDOW_MS);
     if (source.shared === true) return this.judge(source, nowMs);
     return this.inTurn(() => this.recallUntil(source, this.begunAt));
   }
@@ -64,11 +64,11 @@ export class VerdictKeeper {
   judge(source: HistorySource, nowMs: number): Promise<void> {
     return this.inTurn(async () => {
       if (source.shared === true) return this.judgeFleet(source, nowMs);
-      for (const verdict of await this.judgeUntil(source, bucketOf(nowMs, WINDOW_MS))) this.tell(verdict);
+      for (const verdict of await this.judgeUntil(source, startBucket(nowMs, WINDOW_MS))) this.report(verdict);
     });
   }
 
-  /** Its verdicts are kept before they are told: whoever leads next tells them no more. */
+  /** Verdicts are stored before they are reported: the next leader does not report them again. */
   private async judgeFleet(source: HistorySource, nowMs: number): Promise<void> {
     const known = await source.fleet!(async (fleet) => ({ leads: await fleet.lead(), kept: await fleet.verdicts() }));
     if (known === null) return;
@@ -76,23 +76,23 @@ export class VerdictKeeper {
     if (!leads) return this.follow(kept?.verdicts ?? []);
     if (!this.leads) await this.takeOver(source, nowMs, kept);
     const before = this.judgedUntil;
-    this.untold.push(...(await this.judgeUntil(source, bucketOf(nowMs - OTHERS_MS, WINDOW_MS))));
-    if (this.judgedUntil === before && this.untold.length === 0) return;
+    this.unreported.push(...(await this.judgeUntil(source, startBucket(nowMs - OTHERS_MS, WINDOW_MS))));
+    if (this.judgedUntil === before && this.unreported.length === 0) return;
     const { judgedUntil, verdicts } = this;
     const isKept = await source.fleet!((fleet) => fleet.keepVerdicts({ judgedUntil, verdicts }));
     if (isKept === false) this.leads = false;
-    if (isKept === true) for (const verdict of this.untold.splice(0)) this.tell(verdict);
+    if (isKept === true) for (const verdict of this.unreported.splice(0)) this.report(verdict);
   }
 
   private follow(verdicts: readonly Verdict[]): void {
     this.leads = false;
     this.followed = verdicts;
-    this.untold = [];
+    this.unreported = [];
   }
 
-  /** Recalls in silence what the leader before has judged; what it has not, is told. */
+  /** Judges in silence what the leader before has judged; what it has not, is reported. */
   private async takeOver(source: HistorySource, nowMs: number, kept: FleetVerdicts | null): Promise<void> {
-    const latest = bucketOf(nowMs - JUDGED_MS, WINDOW_MS);
+    const latest = startBucket(nowMs - JUDGED_MS, WINDOW_MS);
     this.begunAt = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.begunAt));
     this.judgedUntil = 0;
     await this.recallUntil(source, this.begunAt);
@@ -103,13 +103,13 @@ export class VerdictKeeper {
 
   /** Five weeks of hours, and the last two days in windows. */
   private async recallUntil(source: HistorySource, until: number): Promise<void> {
-    const engine = new VerdictEngine(this.parts.usersOf);
+    const engine = new VerdictEngine(this.parts.listUsers);
     const windowsFrom = until - 2 * DAY_MS;
     const hours = { from: until - WEEKS * WEEK_MS, to: windowsFrom };
     const hasHours = await source.read('1h', hours, ({ at, window }) => {
       engine.learnHour(at, judgedRoutes(window));
     });
-    const { windows, isComplete } = await windowsOf(source, windowsFrom, until, true);
+    const { windows, isComplete } = await readWindows(source, windowsFrom, until, true);
     const turns = new Turns();
     for (const window of windows) await inTurns(engine.judge(window), turns);
     this.isRecalled = hasHours && isComplete;
@@ -130,7 +130,7 @@ export class VerdictKeeper {
     if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
     // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
     const from = Math.max(this.judgedUntil, until - DAY_MS);
-    const { windows } = await windowsOf(source, from, until, source.shared === true);
+    const { windows } = await readWindows(source, from, until, source.shared === true);
     const turns = new Turns();
     const changed: Verdict[] = [];
     for (const window of windows) changed.push(...(await inTurns(this.engine.judge(window), turns)));
@@ -138,14 +138,14 @@ export class VerdictKeeper {
     return changed;
   }
 
-  private tell(verdict: Verdict): void {
+  private report(verdict: Verdict): void {
     const key = `${verdict.id} ${verdict.state}`;
-    if (this.told.has(key)) return;
-    if (!this.isRecalled) this.told.add(key);
-    this.parts.tell(verdict);
+    if (this.reported.has(key)) return;
+    if (!this.isRecalled) this.reported.add(key);
+    this.parts.report(verdict);
   }
 
-  /** One after the other: what is asked for meanwhile is left to the next minute. */
+  /** One after the other: a call meanwhile is left to the next minute. */
   private inTurn(work: () => Promise<void>): Promise<void> {
     return (this.busy ??= work()
       .catch(this.parts.failed)
@@ -154,7 +154,7 @@ export class VerdictKeeper {
 }
 
 /** The windows of all processes in the range, oldest first. `isComplete`: the store could be read. */
-async function windowsOf(source: HistorySource, from: number, to: number, withStore: boolean) {
+async function readWindows(source: HistorySource, from: number, to: number, withStore: boolean) {
   const windows = new Map<number, JudgedWindow>();
   const take = (bucket: ReadBucket): void => entryOf(windows, bucket.at, () => new JudgedWindow(bucket.at)).add(bucket);
   const isComplete = await source.read('5m', { from, to }, take, withStore);

@@ -1,6 +1,6 @@
 import { entryOf } from '../../core/entry-of.js';
 import { findMedian } from '../../core/statistics/median.js';
-import { bucketOf, DAY_MS, HOUR_MS, WEEK_MS } from '../rows/tiers.js';
+import { startBucket, DAY_MS, HOUR_MS, WEEK_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import { MIN_REQUESTS } from './metrics.js';
 
@@ -21,7 +21,7 @@ export class WeekProfile {
   private oldest = Infinity;
 
   add(at: number, route: string, { completed, typicalMs }: RouteSums): void {
-    const hour = bucketOf(at, HOUR_MS);
+    const hour = startBucket(at, HOUR_MS);
     const routes = entryOf(this.hours, hour, () => {
       for (const old of this.hours.keys()) if (old < at - (WEEKS * WEEK_MS + DAY_MS)) this.hours.delete(old);
       return new Map();
@@ -36,18 +36,18 @@ export class WeekProfile {
    * The median of the weeks, each against its own level of the day until `at`: what a route has become for good moves none.
    * Null with less than a week and its day before, or where that hour was never seen.
    */
-  shapeOf(route: string, at: number): WeekShape | null {
+  findShape(route: string, at: number): WeekShape | null {
     const weeks: { agoMs: number; level: number }[] = [];
     const mostMs = Math.min(WEEKS * WEEK_MS, at - DAY_MS - this.oldest);
     for (let agoMs = WEEK_MS; agoMs <= mostMs; agoMs += WEEK_MS) {
-      if (this.levelOf(route, at - agoMs) === null) continue;
-      const day = Array.from({ length: HOURS }, (_, hour) => this.levelOf(route, at - agoMs - hour * HOUR_MS) ?? []);
+      if (this.readLevel(route, at - agoMs) === null) continue;
+      const day = Array.from({ length: HOURS }, (_, hour) => this.readLevel(route, at - agoMs - hour * HOUR_MS) ?? []);
       weeks.push({ agoMs, level: findMedian(day.flat()) });
     }
     if (weeks.length === 0) return null;
     const levelAt = (time: number): number | null => {
       const levels = weeks.flatMap(({ agoMs, level }) => {
-        const one = this.levelOf(route, time - agoMs);
+        const one = this.readLevel(route, time - agoMs);
         return one === null ? [] : one - level;
       });
       return levels.length === 0 ? null : findMedian(levels);
@@ -55,8 +55,8 @@ export class WeekProfile {
     return { weeks: weeks.length, levelAt };
   }
 
-  private levelOf(route: string, at: number): number | null {
-    const sums = this.hours.get(bucketOf(at, HOUR_MS))?.get(route);
+  private readLevel(route: string, at: number): number | null {
+    const sums = this.hours.get(startBucket(at, HOUR_MS))?.get(route);
     return sums === undefined || sums.count < MIN_REQUESTS ? null : Math.log(sums.typicalMs / sums.count);
   }
 }

@@ -17,7 +17,7 @@ const random = randomOf(5);
 const duration = (): number => 20 * Math.exp(1.2 * normal(random));
 
 /** A bucket of 50 routes, with so many requests each. */
-function bucketOf(requests: number): Buffer {
+function startBucket(requests: number): Buffer {
   const site = new SiteWindow();
   for (const route of ROUTES) {
     const window = site.routeOf(route);
@@ -38,7 +38,7 @@ describe('what the history of 50 routes costs', () => {
 
   it('a thousandth of a core: 60 ms of CPU a minute, with a file and verdicts', async () => {
     const from = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * DAY_MS;
-    const judge = new VerdictKeeper({ usersOf: () => [], tell: () => {}, failed: () => {} });
+    const judge = new VerdictKeeper({ listUsers: () => [], report: () => {}, failed: () => {} });
     const store = fileHistory({ directory: join(directory, 'minutes') });
     const scripted = new ScriptedHistory(from, { own, store, judge });
     let usedMs = 0;
@@ -56,7 +56,7 @@ describe('what the history of 50 routes costs', () => {
   });
 
   it('64 MiB: 35 days of hours, two of five minutes and six hours of minutes', async () => {
-    const [minute, window, hour] = [bucketOf(60).length, bucketOf(300).length, bucketOf(3_600).length];
+    const [minute, window, hour] = [startBucket(60).length, startBucket(300).length, startBucket(3_600).length];
     const bytes = 360 * minute + 576 * window + 840 * hour;
     expect(bytes).toBeLessThan(64 * 2 ** 20);
   });
@@ -72,7 +72,7 @@ describe('what the history of 50 routes costs', () => {
     const open = await store.open(host);
     const newest = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS;
     const days = process.env['PERF_LONG'] === undefined ? 5 : 35;
-    const data = bucketOf(3_600);
+    const data = startBucket(3_600);
     const rows = Array.from({ length: days * 24 }, (_, i) => {
       return { ...own, instance: 'before', tier: '1h' as const, at: newest - i * HOUR_MS, data };
     });

@@ -98,7 +98,7 @@ describe('redisHistory', () => {
       return sum;
     };
     await pod.write([partOf(30, { at }), partOf(5, { at, route: 'GET /cart', ms: 70 })], []);
-    const key = `${prefix}:{5m:${at}}`;
+    const key = `${prefix}:2:{5m:${at}}`;
     const before = await admin().hlen(key);
     await pod.fleet!.tidy(Date.now());
     const packed = await admin().hlen(key);
@@ -129,19 +129,19 @@ describe('redisHistory', () => {
       const pod = await opened(store);
       await pod.write([partOf(10)], []);
       await pod.close();
-      sizes.push(await admin().hlen(`${prefix}:{1h:${hour}}`));
+      sizes.push(await admin().hlen(`${prefix}:2:{1h:${hour}}`));
     }
     expect(new Set(sizes).size).toBe(1);
-    expect(await admin().hlen(`${prefix}:{1h:${hour}}:parts`)).toBe(12);
-    expect(await admin().pttl(`${prefix}:{1h:${hour}}:parts`)).toBeLessThanOrEqual(2 * HOUR_MS);
-    expect(await admin().pttl(`${prefix}:{1h:${hour}}`)).toBeGreaterThan(34 * 24 * HOUR_MS);
+    expect(await admin().hlen(`${prefix}:2:{1h:${hour}}:parts`)).toBe(12);
+    expect(await admin().pttl(`${prefix}:2:{1h:${hour}}:parts`)).toBeLessThanOrEqual(2 * HOUR_MS);
+    expect(await admin().pttl(`${prefix}:2:{1h:${hour}}`)).toBeGreaterThan(34 * 24 * HOUR_MS);
   });
 
   it('leaves out what nobody of ours has written', async () => {
     const prefix = `perf:history-test:${randomUUID()}`;
     const pod = await opened(redisHistory({ connection, prefix }));
     await pod.write([partOf(3)], []);
-    const key = `${prefix}:{1h:${hour}}`;
+    const key = `${prefix}:2:{1h:${hour}}`;
     const id = (await admin().hkeys(key)).find((field) => /^:[^:]+:a$/.test(field))!.split(':')[1]!;
     await admin().hset(key, {
       [`:${id}:Hzzzz`]: '5',
@@ -188,7 +188,7 @@ describe('redisHistory', () => {
     await pod.fleet!.tidy(Date.now());
     expect((await wholeOf(pod)).completed).toBe(7);
     const slots = await Promise.all(
-      ['shop:{1h:1}', 'shop:{1h:1}:parts', 'shop:{5m:1}'].map((key) => client.call('CLUSTER', 'KEYSLOT', key)),
+      ['shop:2:{1h:1}', 'shop:2:{1h:1}:parts', 'shop:2:{5m:1}'].map((key) => client.call('CLUSTER', 'KEYSLOT', key)),
     );
     expect([slots[0] === slots[1], slots[0] === slots[2]]).toEqual([true, false]);
   });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { bytesOf, durationOf, msOf } from '../../../src/dashboard/format.js';
+import { formatBytes, formatDuration, formatMs } from '../../../src/dashboard/format.js';
 
 describe('figures', () => {
   it('have at most three digits and a unit, also where they are rounded up', () => {
-    expect([0, 0.034, 9.996, 99.96, 999.4, 999.7, 59_990, 3_599_900, null].map(durationOf)).toEqual([
+    expect([0, 0.034, 9.996, 99.96, 999.4, 999.7, 59_990, 3_599_900, null].map(formatDuration)).toEqual([
       '0 ms',
       '0.03 ms',
       '10 ms',
@@ -14,7 +14,14 @@ describe('figures', () => {
       '60 min',
       '–',
     ]);
-    expect([999, 999.7 * 1_024, 2 ** 30].map(bytesOf)).toEqual(['999 B', '0.98 MB', '1 GB']);
-    expect([0, 12.34, 999.4, 999.7, 12_345.6, null].map(msOf)).toEqual(['0', '12.3', '999', '1,000', '12,346', '–']);
+    expect([999, 999.7 * 1_024, 2 ** 30].map(formatBytes)).toEqual(['999 B', '0.98 MB', '1 GB']);
+    expect([0, 12.34, 999.4, 999.7, 12_345.6, null].map(formatMs)).toEqual([
+      '0',
+      '12.3',
+      '999',
+      '1,000',
+      '12,346',
+      '–',
+    ]);
   });
 });

@@ -1,27 +1,38 @@
 import { expect, it } from 'vitest';
-import { problemsOf } from '../../../src/dashboard/problems.js';
+import { findProblems } from '../../../src/dashboard/problems.js';
 import { RecentCounts } from '../../../src/dashboard/recent-counts.js';
 import { RecentRecords } from '../../../src/dashboard/recent-records.js';
 import { blockRecord } from '../../fixtures/records.js';
 import { everything } from '../../fixtures/sink-host.js';
+
+const NOTHING = {
+  reasons: [],
+  verdicts: [],
+  nameUser: (userId: string) => userId,
+  routes: [],
+  blocks: [],
+  recent: new RecentCounts(),
+  rejected: [],
+};
+
+it('a reason of the health check leads to the section of the feature that knows it, whatever its words', () => {
+  const snapshot = { ...everything().snapshot(), findings: [], upstream: [], resources: null };
+  const told = (['event-loop', 'resources', 'defer', 'cached-data'] as const).map((about) => {
+    const [problem] = findProblems({ ...NOTHING, snapshot, reasons: [{ about, text: 'deferred memory: throttling' }] });
+    return problem;
+  });
+  expect(told.map((problem) => problem!.section)).toEqual(['blocks', 'container', 'deferred', 'requests']);
+  expect(told[0]).toMatchObject({ level: 'bad', text: 'Deferred memory: throttling.' });
+});
 
 it('garbage collection that nobody is to blame for has its name', () => {
   const snapshot = everything().snapshot();
   const records = new RecentRecords();
   const nobody = { at: snapshot.at, request: null, suspect: null, location: null };
   for (const cause of ['gc', 'not-scheduled', 'pile-up', 'unknown'] as const)
-    records.hear(blockRecord({ ...nobody, cause, durationMs: 60 }));
+    records.add(blockRecord({ ...nobody, cause, durationMs: 60 }));
   const problems = (blocks: ReturnType<RecentRecords['blocks']>) =>
-    problemsOf({
-      snapshot: { ...snapshot, findings: [], upstream: [] },
-      reasons: [],
-      verdicts: [],
-      nameOf: (userId) => userId,
-      routes: [],
-      blocks,
-      recent: new RecentCounts(),
-      rejected: [],
-    })
+    findProblems({ ...NOTHING, snapshot: { ...snapshot, findings: [], upstream: [] }, blocks })
       .filter(({ section }) => section === 'blocks')
       .map(({ text }) => text.replace(/ 1 time in .*/, ''));
   expect(records.blocks().flatMap((block) => problems([block]))).toEqual([

@@ -1,7 +1,11 @@
 import { expect, it } from 'vitest';
 import type { RouteSnapshot } from '../../../src/core/snapshot.js';
+import { inOneTurn } from '../../../src/core/turns.js';
 import { RecentCounts } from '../../../src/dashboard/recent-counts.js';
-import { foundRoutes, shownRoute } from '../../../src/dashboard/route-rows.js';
+import { findRoutes, measureOwnMs, makeRow } from '../../../src/dashboard/route-rows.js';
+import type { CountedRoute } from '../../../src/ports/latency-figures.js';
+import type { RouteTimeFigures } from '../../../src/ports/route-time.js';
+import type { Route } from '../../../src/request/routes.js';
 
 /** A route as a snapshot tells it; several may have the same name and handler, such as versions of one. */
 const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => ({
@@ -24,7 +28,7 @@ const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => 
 it('routes of one name keep their ids and counters, whichever of them takes more time', () => {
   const recent = new RecentCounts();
   const rowsOf = (routes: RouteSnapshot[], filter: string) =>
-    foundRoutes(routes, filter).map((route) => shownRoute(route, recent));
+    findRoutes(routes, filter).map((route) => makeRow(route, recent, new Map()));
   const sample = (at: number, ...routes: RouteSnapshot[]) => {
     recent.next(at, null);
     const rows = rowsOf(routes, '');
@@ -42,4 +46,23 @@ it('routes of one name keep their ids and counters, whichever of them takes more
   expect(gained).toEqual([20, 1, 0]);
   const found = rowsOf([routeOf(1_001, 1), routeOf(30, 50)], 'users');
   expect(found.map(({ row }) => row.id)).toEqual(second.slice(0, 2).map(({ id }) => id));
+});
+
+it("a route's own CPU comes from all of its samples, however few, and what is left of the busy loop is waiting", () => {
+  const time = { ownCpuMs: null, upstreamMs: 4, poolWaitMs: 2, loopWaitMs: 9, loopShare: 0 };
+  const [found] = findRoutes([{ ...routeOf(10, 20), blockedMs: 10, time }], '');
+  const partsWith = (ownMs: ReadonlyMap<string, number>) => makeRow(found!, new RecentCounts(), ownMs).row.time;
+  // The snapshot has subtracted 1 ms of proven blocks.
+  expect(partsWith(new Map([['GET /users', 7]]))).toEqual([7, 4, 2, 3]);
+  expect(partsWith(new Map([['GET /users', 30]]))).toEqual([30, 4, 2, 0]);
+  expect(partsWith(new Map())).toEqual([null, 4, 2, 10]);
+  const counted = (method: string, pattern: string) => ({ route: { method, pattern } }) as unknown as CountedRoute;
+  const totals = new Map([
+    ['/users', { ended: 10, ownMs: 40 }],
+    ['/never', { ended: 0, ownMs: 0 }],
+    ['/unsampled', { ended: 5, ownMs: null }],
+  ]);
+  const times = { totalsOf: (route: Route) => totals.get(route.pattern) ?? null } as unknown as RouteTimeFigures;
+  const routes = ['/users', '/users', '/never', '/unsampled', '/other'].map((path) => counted('GET', path));
+  expect(inOneTurn(measureOwnMs(routes, times))).toEqual(new Map([['GET /users', 4]]));
 });

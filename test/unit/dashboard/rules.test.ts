@@ -19,13 +19,13 @@ describe('`nestjs-perf rules`', () => {
     expect(writeRules(['GET /orders p95 < 300ms 99.9%'])).toContain('# 0.3 s is no usual bound: give it to the sink');
   });
 
-  it('ends with 2 and the form where an objective is none', () => {
+  it('ends with 2 and the form where an objective is none', async () => {
     let [out, err] = ['', ''];
     const terminal = { write: (text: string) => void (out += text), complain: (text: string) => void (err += text) };
-    expect(rules(['--slo', 'fast please'], terminal)).toBe(2);
-    expect(rules([], terminal)).toBe(2);
+    expect(await rules(['--slo', 'fast please'], terminal)).toBe(2);
+    expect(await rules([], terminal)).toBe(2);
     expect(err).toContain('reads \'GET /orders p95 < 300ms 99.9%\', got "fast please"');
-    expect([rules(['--slo', SLO], terminal), out]).toEqual([0, writeRules([SLO])]);
+    expect([await rules(['--slo', SLO], terminal), out]).toEqual([0, writeRules([SLO])]);
   });
 
   it('has written the rules in examples/kubernetes', () => {

@@ -105,7 +105,7 @@ describe('a fleet on one Redis', { timeout: 1_800_000 }, () => {
       return sum;
     };
     expect(await count()).toBe(requests);
-    const hourKey = `${PREFIX}:{1h:${from}}`;
+    const hourKey = `${PREFIX}:2:{1h:${from}}`;
     const fields = await admin.hlen(hourKey);
     const [leader] = pods as [OpenHistoryStore];
     expect(await leader.fleet!.lead()).toBe(true);

@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { inOneTurn } from '../../../src/core/turns.js';
 import { fileHistory } from '../../../src/index.js';
 import type { OpenHistoryStore } from '../../../src/history/history-store.js';
-import { frameOf } from '../../../src/history/file/rows-file.js';
+import { encodeFrame } from '../../../src/history/file/rows-file.js';
 import { DAY_MS, HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
 import { encodeWindow } from '../../../src/history/rows/window-codec.js';
 import { countOf, rowOf, windowOf } from '../../fixtures/history.js';
@@ -66,12 +66,12 @@ describe('fileHistory', () => {
       (bytes: Buffer) => Buffer.concat([bytes.subarray(0, 12), Buffer.alloc(bytes.length - 12)]),
     ],
     ['a length that is none', () => Buffer.from('\xff\xff\xff\xff and no end', 'latin1')],
-  ])('reads what stands before %s, cuts it off, and goes on behind it', async (_, torn) => {
+  ])('reads what stands before %s, and what is written behind it', async (_, torn) => {
     const first = await start();
     await first.write([row(1), row(2)], []);
     await end(first);
     const [path] = segments('1h');
-    appendFileSync(path!, torn(frameOf(row(3))));
+    appendFileSync(path!, torn(encodeFrame(row(3))));
     const second = await start();
     expect(await countsOf(second)).toEqual([1, 2]);
     await second.write([row(4)], []);
@@ -84,12 +84,12 @@ describe('fileHistory', () => {
     await end(first);
     const [path] = segments('1h');
     const bytes = readFileSync(path!);
-    const length = frameOf(row(1)).length;
+    const length = encodeFrame(row(1)).length;
     bytes[length + 20]! ^= 1;
     // The first byte of a row is its version; its checksum is right.
-    const foreign = frameOf(row(9));
+    const foreign = encodeFrame(row(9));
     const body = foreign.subarray(12);
-    body[0] = 2;
+    body[0] = 99;
     const { crc32 } = await import('node:zlib');
     foreign.writeUInt32LE(crc32(body), 8);
     writeFileSync(path!, Buffer.concat([bytes, foreign]));
@@ -105,7 +105,7 @@ describe('fileHistory', () => {
     await end(first);
     const [path] = segments('1h');
     const bytes = readFileSync(path!);
-    bytes.fill(byte, frameOf(row(1)).length + 4, frameOf(row(1)).length + 8);
+    bytes.fill(byte, encodeFrame(row(1)).length + 4, encodeFrame(row(1)).length + 8);
     writeFileSync(path!, bytes);
     const second = await start();
     await second.write([row(4)], []);
@@ -117,7 +117,7 @@ describe('fileHistory', () => {
     await first.write([row(1)], [row(2)]);
     await end(first);
     writeFileSync(join(directory, 'history.lock'), 'host/another-boot/pid:[7] 1 100 0 left-behind');
-    writeFileSync(join(directory, 'running.rows'), frameOf(row(2)));
+    writeFileSync(join(directory, 'running.rows'), encodeFrame(row(2)));
     const aborted = new AbortController();
     const second = await fileHistory({ directory }).open({ ...host, signal: aborted.signal });
     expect(await countsOf(second)).toEqual([1, 2]);
@@ -151,7 +151,7 @@ describe('fileHistory', () => {
     const [place] = readFileSync(lock, 'utf8').split(' ');
     const started = readFileSync(`/proc/${process.ppid}/stat`, 'utf8').split(') ')[1]!.split(' ')[19];
     writeFileSync(lock, `${place} ${process.ppid} ${started}`);
-    writeFileSync(join(directory, 'running.rows'), frameOf(row(7)));
+    writeFileSync(join(directory, 'running.rows'), encodeFrame(row(7)));
     for (const tries of [1, 2])
       await expect(store.write([row(3)], [row(4)]), String(tries)).rejects.toThrow(
         `is written by process ${process.ppid}`,
@@ -167,7 +167,7 @@ describe('fileHistory', () => {
     const store = await start();
     await store.write([row(1)], [row(2)]);
     rmSync(join(directory, 'history.lock'));
-    writeFileSync(join(directory, 'running.rows'), frameOf(row(7)));
+    writeFileSync(join(directory, 'running.rows'), encodeFrame(row(7)));
     await store.write([row(3)], [row(4)]);
     expect(await countsOf(store)).toEqual([1, 7, 3, 4]);
     await expect(fileHistory({ directory }).open(host)).rejects.toThrow('PERF_ERR_STORE');
@@ -197,7 +197,7 @@ describe('fileHistory', () => {
     const second = await start();
     expect(await countsOf(second)).toEqual([8]);
     await end(second);
-    writeFileSync(join(directory, 'running.rows'), Buffer.concat([frameOf(early), left]));
+    writeFileSync(join(directory, 'running.rows'), Buffer.concat([encodeFrame(early), left]));
     expect(await countsOf(await start())).toEqual([8]);
   });
 
@@ -206,7 +206,7 @@ describe('fileHistory', () => {
     const days = Array.from({ length: 8 }, (_, day) => row(day + 1, now - day * DAY_MS));
     await first.write([...days, row(99, now - 60 * DAY_MS)], []);
     await end(first);
-    const size = frameOf(row(1)).length;
+    const size = encodeFrame(row(1)).length;
     const second = await start();
     expect((await countsOf(second)).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     await end(second);

@@ -56,8 +56,8 @@ class Observer {
       },
     };
     this.keeper = new VerdictKeeper({
-      usersOf: simulation.usersOf,
-      tell: (verdict) => this.told.push({ at: this.at, verdict }),
+      listUsers: simulation.listUsers,
+      report: (verdict) => this.told.push({ at: this.at, verdict }),
       failed: (error) => {
         throw error;
       },

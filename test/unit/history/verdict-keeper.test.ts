@@ -42,8 +42,8 @@ class Pod extends ScriptedHistory {
     const own = { pod, instance: `${pod}/1/${nowMs}`, release: '1.0.0' };
     const told: Verdict[] = [];
     const judge = new VerdictKeeper({
-      usersOf: () => [],
-      tell: (verdict) => told.push(verdict),
+      listUsers: () => [],
+      report: (verdict) => told.push(verdict),
       failed: (error) => {
         throw error;
       },

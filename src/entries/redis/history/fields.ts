@@ -6,7 +6,7 @@ import { COUNTS, type RouteSums, SiteWindow, TIMES } from '../../../history/rows
 
 /**
  * Names of the fields of a bucket's hash. `<release>:<route>:<figure>` is a whole number that adds up, or the greatest of
- * all; `<release>::+` holds what was packed. Names stand once, by a short hash: `n:<hash>`. `s:<hash>`: minutes of pods that
+ * all; `<release>::+` holds what was packed. Names are stored once, by a short hash: `n:<hash>`. `s:<hash>`: minutes of pods that
  * served the release.
  */
 export interface Fields {
@@ -18,7 +18,7 @@ export interface Fields {
 /** Fields of one bucket, as Redis answers. */
 export type Stored = Record<string, Buffer>;
 
-/** A release whose counts stand apart; `''`: with all that are older. */
+/** A release whose counts are kept apart; `''`: with all that are older. */
 export type Release = string;
 
 const FIGURES = [...COUNTS, ...TIMES];
@@ -28,7 +28,7 @@ const MAX_NAME = 1_000;
 const MAX_ROUTES = 2_000;
 
 /** 48 bits: two of a thousand names share one in two million buckets. */
-export function idOf(name: string): string {
+export function hashName(name: string): string {
   const known = ids.get(name);
   if (known !== undefined) return known;
   if (ids.size >= MAX_ROUTES) ids.clear();
@@ -40,16 +40,16 @@ export function idOf(name: string): string {
 /** Names come again every minute. */
 const ids = new Map<string, string>();
 
-/** The id of a release that stands apart. */
-export const apartOf = (release: Release): string => (release === '' ? '' : idOf(release));
+/** The id of a release that is kept apart. */
+export const hashRelease = (release: Release): string => (release === '' ? '' : hashName(release));
 export const packedField = (apart: string): string => `${apart}::+`;
 
-/** Fields that a row adds. `release`: as it is known; `apart`: its id where its counts stand apart. */
-export function fieldsOf({ data, release }: Pick<HistoryRow, 'data' | 'release'>, apart: string): Fields {
+/** Fields that a row adds. `release`: as it is known; `apart`: its id where its counts are kept apart. */
+export function makeFields({ data, release }: Pick<HistoryRow, 'data' | 'release'>, apart: string): Fields {
   const fields: Fields = { names: new Map(), greatest: new Map(), added: new Map() };
   const window = new EncodedWindow(data);
   const named = (name: string): string => {
-    const id = idOf(name);
+    const id = hashName(name);
     fields.names.set(`n:${id}`, name);
     return id;
   };
@@ -59,7 +59,7 @@ export function fieldsOf({ data, release }: Pick<HistoryRow, 'data' | 'release'>
   };
   if (release !== '') add(`s:${named(release)}`, 1);
   const { observedMs, busyMs, throttledMs, heapRatio } = window.process;
-  // Also where nobody has asked for anything: the process was there.
+  // Also without a request: the process was there.
   fields.added.set(`${apart}::o`, Math.max(1, Math.round(observedMs * 1_000)));
   add(`${apart}::b`, busyMs * 1_000);
   add(`${apart}::t`, throttledMs * 1_000);
@@ -88,7 +88,7 @@ export function fieldsOf({ data, release }: Pick<HistoryRow, 'data' | 'release'>
 const LONGEST_MS = 3_600_000;
 const letterAt = (index: number): string => String.fromCharCode(97 + index);
 
-/** Rows of a bucket's hash, one for each release that stands apart. */
+/** Rows of a bucket's hash, one for each release that is kept apart. */
 export interface ReadBucketRow {
   readonly apart: string;
   readonly release: Release;
@@ -96,11 +96,11 @@ export interface ReadBucketRow {
 }
 
 /** Any writer of this Redis may have stored a field: one that is no count of ours is left out. */
-export function rowsOf(stored: Stored): ReadBucketRow[] {
+export function readRows(stored: Stored): ReadBucketRow[] {
   const names = new Map<string, string>();
   const served = new Set<string>();
   const sites = new Map<string, { site: SiteWindow | null; packed: Buffer | null }>();
-  const siteOf = (apart: string) => {
+  const openSite = (apart: string) => {
     const known = sites.get(apart) ?? { site: null, packed: null };
     sites.set(apart, known);
     return known;
@@ -111,14 +111,14 @@ export function rowsOf(stored: Stored): ReadBucketRow[] {
     if (first === 'n' && figure === undefined) {
       if (bytes.length <= MAX_NAME) names.set(second, bytes.toString());
     } else if (first === 's' && figure === undefined) served.add(second);
-    else if (field === packedField(first)) siteOf(first).packed = bytes;
+    else if (field === packedField(first)) openSite(first).packed = bytes;
     else if (figure !== undefined && figure !== '') {
       const value = Number(bytes.toString('latin1'));
       if (Number.isSafeInteger(value) && value >= 0) plain.push([first, second, figure, value]);
     }
   }
   for (const [apart, routeId, figure, value] of plain) {
-    const known = siteOf(apart);
+    const known = openSite(apart);
     const site = (known.site ??= new SiteWindow());
     if (routeId === '') readProcess(site, figure, value);
     else {
@@ -128,14 +128,14 @@ export function rowsOf(stored: Stored): ReadBucketRow[] {
     }
   }
   const rows = [...sites].flatMap(([apart, { site, packed }]): ReadBucketRow[] => {
-    const data = dataOf(site, packed);
-    return data === null ? [] : [{ apart, release: findRelease(apart, sites, served, names), data }];
+    const data = encodeSite(site, packed);
+    return data === null ? [] : [{ apart, release: nameRelease(apart, sites, served, names), data }];
   });
-  return [...rows, ...absentOf(rows, served, names)];
+  return [...rows, ...listAbsent(rows, served, names)];
 }
 
-/** Routes and process as a row holds them: what was packed, and what came later. Null for what cannot be read. */
-function dataOf(site: SiteWindow | null, packed: Buffer | null): Uint8Array | null {
+/** Routes and process as a row has them: what was packed, and what came later. Null for what cannot be read. */
+function encodeSite(site: SiteWindow | null, packed: Buffer | null): Uint8Array | null {
   if (site !== null) for (const { histogram, sumMs } of site.routes.values()) histogram.sumMs = sumMs;
   if (packed === null) return site === null ? null : inOneTurn(encodeWindow(site));
   try {
@@ -180,8 +180,8 @@ function setOver({ over }: RouteSums, ms: number, count: number): void {
   if (ms > 0 && Number.isFinite(ms)) over.set(ms, count);
 }
 
-/** Counts of the older releases belong to the only one that served and does not stand apart. */
-function findRelease(
+/** Names the release of the counts that are not apart: the only one that served. */
+function nameRelease(
   apart: string,
   sites: ReadonlyMap<string, unknown>,
   served: ReadonlySet<string>,
@@ -195,8 +195,8 @@ function findRelease(
 
 const NOTHING = inOneTurn(encodeWindow(new SiteWindow()));
 
-/** Releases that served, and whose counts cannot be told from others': rows that hold nothing. */
-function absentOf(
+/** Releases that served, and whose counts are among others': empty rows. */
+function listAbsent(
   rows: readonly ReadBucketRow[],
   served: ReadonlySet<string>,
   names: ReadonlyMap<string, string>,

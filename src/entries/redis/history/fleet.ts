@@ -8,10 +8,10 @@ import type { PodMinute } from '../../../ports/history.js';
 import type { RedisBuckets } from './buckets.js';
 import { KEEP, LEASE, LEAVE } from './scripts.js';
 
-/** A leader that has not been heard of for so long leads no more. */
+/** A leader that has not renewed its lease for so long leads no more. */
 const LEASE_MS = 2.5 * MINUTE_MS;
 const VERDICTS_MS = 35 * DAY_MS;
-/** A pod that has not told anything for so long is gone. */
+/** A pod that has published nothing for so long is gone. */
 const LIVING_MS = 2.5 * MINUTE_MS;
 const WINDOWS_MS = 15 * MINUTE_MS;
 const MAX_PODS = 5_000;
@@ -47,7 +47,7 @@ export class RedisFleet implements Fleet {
     return (await asOwnCalls(() => this.client.eval(KEEP, 2, ...keys, this.who, text, VERDICTS_MS))) === 1;
   }
 
-  async tell(minute: PodMinute, windows: readonly HistoryRow[]): Promise<void> {
+  async publish(minute: PodMinute, windows: readonly HistoryRow[]): Promise<void> {
     const key = this.key('pods');
     const told: Promise<unknown>[] = asOwnCalls(() => [
       this.client.hset(key, this.who, JSON.stringify(minute)),

@@ -88,7 +88,7 @@ async function connected(connection: Connection, signal: AbortSignal): Promise<R
 const NEEDED_BY = '`redisHistory()`';
 /** Without a connection, parts wait in the bounded memory of who counts them. */
 const OVERRIDES = {
-  // No greetings: they would stand among the application's calls to this server.
+  // No greetings: they would count among the application's calls to this server.
   protocol: 2,
   disableClientInfo: true,
   enableReadyCheck: false,

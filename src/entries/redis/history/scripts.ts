@@ -61,7 +61,7 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 `;
 
-/** Keeps a value while the lease is held. KEYS: the lease, the value's. ARGV: who, the value, for how long. */
+/** Stores a value while the lease is ours. KEYS: the lease, the value's. ARGV: who, the value, for how long. */
 export const KEEP = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])

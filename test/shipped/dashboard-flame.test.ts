@@ -1,0 +1,71 @@
+import { Controller, Get, Logger } from '@nestjs/common';
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { findingsOn, launchBrowser, openPage } from '../fixtures/browser.js';
+import { closeApps } from '../fixtures/build-app.js';
+import { dataOf, startDashboard } from '../fixtures/dashboard.js';
+import { until } from '../fixtures/until.js';
+
+@Controller('reports')
+class ReportsController {
+  @Get(':id')
+  one() {
+    return { total: this.addUp(150) };
+  }
+
+  private addUp(ms: number): number {
+    let total = 0;
+    for (const end = performance.now() + ms; performance.now() < end;) total += Math.sqrt(total + 1);
+    return total;
+  }
+}
+
+const NAME = 'GET /reports/:id';
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+afterEach(async () => {
+  await closeApps();
+  Logger.overrideLogger(false);
+});
+afterAll(() => browser?.close());
+
+/** Sends requests until a block has its line. On a busy machine, the operating system may have made one: then nobody is named. */
+async function block({ url, token }: { url: string; token: string }): Promise<void> {
+  const isNamed = async (): Promise<boolean> => {
+    await (await fetch(`${url}/reports/7`)).text();
+    const { sections } = await dataOf(url, token);
+    return sections.blocks.some(({ route, stack }) => route === NAME && stack.join().includes('addUp'));
+  };
+  await until('a block with its line', isNamed, 90_000);
+}
+
+it('a route has a flame graph, for a mouse and for keys', { timeout: 240_000 }, async () => {
+  const running = await startDashboard('fastify', { metadata: { controllers: [ReportsController] } });
+  await block(running);
+  for (const look of [
+    { dark: false, width: 1_280 },
+    { dark: true, width: 360 },
+  ]) {
+    const { page, context, complaints } = await openPage(browser, `${running.url}/perf?token=${running.token}`, look);
+    await page.getByRole('button', { name: NAME }).click();
+    const tree = page.getByRole('list', { name: `Flame graph of ${NAME}` });
+    const call = tree.getByRole('button', { name: /addUp, [\d.]+ m?s, [\d.]+ %, .*dashboard-flame\.test\.ts:\d+$/ });
+    await call.first().waitFor();
+    expect(await findingsOn(page)).toEqual([]);
+    await tree.getByRole('button').first().focus();
+    await page.keyboard.press('ArrowDown');
+    const focused = await page.evaluate('document.activeElement.getAttribute("aria-label")');
+    expect(focused).not.toMatch(/^all,/);
+    await page.keyboard.press('Enter');
+    const first = tree.getByRole('button').first();
+    await expect.poll(() => first.getAttribute('aria-label')).toContain(', 100 %');
+    expect((await first.getAttribute('aria-label'))!.split(',')[0]).toBe((focused as string).split(',')[0]);
+    expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toContain(', 100 %');
+    await page.getByRole('button', { name: 'Show all' }).click();
+    expect(complaints).toEqual([]);
+    await context.close();
+  }
+});
