@@ -40,9 +40,9 @@ const PATIENCE = { testTimeout: 60_000, hookTimeout: 120_000, expect: { poll: { 
 const fork = {
   pool: 'forks' as const,
   execArgv: ['--expose-gc'],
-  // Three more than there are cores: suites wait as often as they compute.
-  maxWorkers: availableParallelism() + 3,
-  // Of tests that say so: they start processes.
+  // More than there are cores: suites wait three times as long as they compute.
+  maxWorkers: availableParallelism() + 6,
+  // Bounds `it.concurrent`: those tests start processes.
   maxConcurrency: 3,
   ...PATIENCE,
 };

@@ -5,7 +5,7 @@
 // Some 45 styles of code (test/fixtures/styles.ts) block for 130 ms among thirteen loops of innocent requests and others of the
 // culprit's own route. It is test/measured/event-loop-styles.test.ts, which fails on the first innocent that is named, and below 95 %.
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - A block during which the machine kept the process from running for 15 % of the time is fired again, and counted as
 //   reported alone.
 // - Styles whose context is another request's, as the guide says (queues that bind no context, shared sockets), are not counted.

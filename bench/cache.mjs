@@ -3,7 +3,7 @@
 //   npm run bench -- cache                    the published run, some minutes
 //   npm run bench -- cache --node 24
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - Everything is in one process, and nothing else happens in it: caches of the CPU are warm. Trust ratios before microseconds.
 // - The first row is what any answer costs: the loop, the `await` and a look into a Map. It is taken off the others. Its twin must
 //   come out near 0; a run whose twin does not is rejected.
@@ -15,15 +15,15 @@ import { installLocked } from '../scripts/install.mjs';
 import {
   environment,
   medianWithInterval,
-  nodeMajorOf,
-  nodeVersionOf,
+  readNodeMajor,
+  readNodeVersion,
   readFlags,
   writeResult,
 } from './harness/index.mjs';
 
 const flags = readFlags({ burst: { type: 'string', default: '100000' } });
 installLocked('bench/peers');
-const where = environment(nodeVersionOf(flags.node));
+const where = environment(readNodeVersion(flags.node));
 
 const script = fileURLToPath(new URL('cache/hits.mjs', import.meta.url));
 const args = [script, String(Math.ceil(flags.rounds / flags.generations)), String(flags.burst)];
@@ -49,4 +49,4 @@ if (Math.abs(twinUs) > 0.1 * baseUs)
   throw new Error(`Rejected: the twin of "${base}" differs from it by ${twinUs} µs.`);
 const { rounds, burst } = flags;
 const options = { rounds, generations: flags.generations, burst };
-if (flags.write) writeResult({ name: `cache-node${nodeMajorOf(flags.node)}`, ...where, options, rows });
+if (flags.write) writeResult({ name: `cache-node${readNodeMajor(flags.node)}`, ...where, options, rows });

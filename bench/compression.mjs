@@ -9,7 +9,7 @@
 // `unique10k`, `unique100k` and `unique3m` (bodies that all differ: the worst case for a cache),
 // `small-fastify` and `small-express` (bodies below the threshold: what compression costs where it does nothing).
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - Requests per second of the fast variants are bounded by the load generator's core. Trust the CPU per request.
 // - A variant's burst lasts half a second, or one request on every connection; ratios are of rates, paired by round.
 // - p50 and p99 are under full load, where a slower variant's requests wait for each other.
@@ -18,10 +18,10 @@
 //   more new versions than in reality, where some 1,000 requests share one; `raw` makes its versions between its bursts.
 // - `raw` compresses at the level of shared answers, ahead of every request, on the event loop, and does nothing else.
 import { fileURLToPath } from 'node:url';
-import { benchmark, nodeMajorOf, readFlags } from './harness/index.mjs';
+import { benchmark, readNodeMajor, readFlags } from './harness/index.mjs';
 
 const file = fileURLToPath(new URL('compression/server.mjs', import.meta.url));
-/** What Chrome sends. */
+/** Chrome's header. */
 const request = { path: '/feed', headers: { 'accept-encoding': 'gzip, deflate, br, zstd' } };
 const THREE_MB = 3_000_000;
 
@@ -64,6 +64,6 @@ for (const part of flags.part.split(',')) {
   if (!(part in PARTS)) throw new Error(`--part ${part}: expected some of ${Object.keys(PARTS).join(', ')}.`);
   const { names, bytes, changes, connections } = PARTS[part];
   const variants = names.map((name) => ({ name, file, args: [name.replace(/ again$/, ''), String(bytes), changes] }));
-  const name = `compression-${part}-node${nodeMajorOf(flags.node)}`;
+  const name = `compression-${part}-node${readNodeMajor(flags.node)}`;
   await benchmark(name, variants, { ...flags, connections }, { request, burstMs: 500, warmupMs: 2_000 });
 }

@@ -7,14 +7,14 @@
 // 200 routes that all have traffic. An open page is a process that asks what the page's own script would: ours and
 // swagger-stats' every 2 s, express-status-monitor's socket is told once a second.
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - Short bursts: an answer every 2 s falls into some bursts and not into others. A burst is 4 s of requests.
 // - The busier the server, the smaller the page's share: it costs the same at 10,000 requests a second and at 10.
 import { fileURLToPath } from 'node:url';
 import { installLocked } from '../scripts/install.mjs';
-import { benchmark, nodeMajorOf, readFlags } from './harness/index.mjs';
+import { benchmark, readNodeMajor, readFlags } from './harness/index.mjs';
 import { measureData } from './dashboard/data.mjs';
-import { pathsOf } from './dashboard/routes.mjs';
+import { listPaths } from './dashboard/routes.mjs';
 
 const file = fileURLToPath(new URL('dashboard/server.mjs', import.meta.url));
 const ROUTES = 200;
@@ -44,6 +44,6 @@ for (const part of flags.part?.split(',') ?? [...Object.keys(PARTS), 'data']) {
     continue;
   }
   if (!(part in PARTS)) throw new Error(`--part must be \`page\`, \`peers\` or \`data\`, got \`${part}\`.`);
-  const options = { request: { paths: pathsOf(ROUTES) }, burstMs: 4_000 };
-  await benchmark(`dashboard-${part}-node${nodeMajorOf(flags.node)}`, PARTS[part], flags, options);
+  const options = { request: { paths: listPaths(ROUTES) }, burstMs: 4_000 };
+  await benchmark(`dashboard-${part}-node${readNodeMajor(flags.node)}`, PARTS[part], flags, options);
 }

@@ -8,7 +8,7 @@
 // `ours` is @DeferWork for the timers and deferrer.addJob() for Redis; `durable` and `batch` (`runBatch`) are @DeferWork with
 // bullmqStore; `none` answers and does nothing: the ceiling.
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - Work that is still under way when the last response has come: a burst ends, for its CPU time, when all of its jobs are
 //   stored, and every burst checks that each answered request has its job. Requests per second count to the last response.
 // - Cold code: whoever has more code looks worse, so processes are warm before their first burst.
@@ -20,7 +20,7 @@ import { fileURLToPath } from 'node:url';
 import { startRedis } from '../scripts/redis.mjs';
 import { startDelayProxy } from './deferred/delay-proxy.mjs';
 import { PinnedRedis } from './deferred/pinned-redis.mjs';
-import { environment, interval, nodeVersionOf, ratioOf, readFlags } from './harness/index.mjs';
+import { environment, interval, readNodeVersion, pairRatio, readFlags } from './harness/index.mjs';
 import { runInterleaved, summarise, writeResult } from './harness/index.mjs';
 
 const CONNECTIONS = [10, 50, 100];
@@ -40,7 +40,7 @@ const flags = readFlags({
 });
 const { stack, rounds, generations, warmup } = flags;
 const wanted = (cell) => flags.cells?.split(',').includes(cell) ?? true;
-const where = environment(nodeVersionOf(flags.node));
+const where = environment(readNodeVersion(flags.node));
 const redis = await startRedis({ own: true });
 const pinned = await PinnedRedis.take(redis);
 const proxy = await startDelayProxy(redis.port, 10);
@@ -99,7 +99,7 @@ async function allDone(server, requests, sink) {
 }
 
 function besideArticle({ generations }, { name }) {
-  const ratio = (quantity) => ratioOf(generations, name, 'article', quantity);
+  const ratio = (quantity) => pairRatio(generations, name, 'article', quantity);
   return { cpuRatioToArticle: ratio('cpuUs'), throughputRatioToArticle: ratio('requestsPerS') };
 }
 

@@ -5,7 +5,7 @@
 // Each round measures, in a random order: an append of the same bytes with fdatasync on the same disk, an answer of a route without
 // work, and one of a route with durable work (`spillPath`; Redis is there, and has it a few milliseconds later).
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - A disk that lies about fdatasync, as tmpfs does: then all of them are microseconds, and the run refuses.
 // - Work of the request before that is still being stored: each round waits until it is struck off.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { Controller, Post } from '@nestjs/common';
 import { Deferrer, DeferWork, DurableWork, PerfModule } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
 import { startRedis } from '../scripts/redis.mjs';
-import { environment, medianWithInterval, nodeVersionOf, readFlags, writeResult } from './harness/index.mjs';
+import { environment, medianWithInterval, readNodeVersion, readFlags, writeResult } from './harness/index.mjs';
 import { decorate, decorateMethod, portOf, serveNest } from './overhead/application.mjs';
 
 const flags = readFlags({ rounds: { type: 'string', default: '600' }, folder: { type: 'string', default: '.' } });
@@ -95,7 +95,7 @@ console.table(rows.map(({ name, ms, ratio }) => ({ name, ...(ms ?? ratio) })));
 if (flags.write) {
   writeResult({
     name: 'durable-answer',
-    ...environment(nodeVersionOf(flags.node)),
+    ...environment(readNodeVersion(flags.node)),
     options: { rounds: flags.rounds },
     rows,
   });

@@ -5,7 +5,7 @@
 //   npm run bench -- event-loop --node 24
 //   npm run bench -- event-loop --no-requests                     idle CPU and memory alone
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - Requests per second on a busy machine. Trust CPU per request; a generation whose control is off by > 5 % is discarded.
 // - The detector's own cost is a row over the row it stands on, and processes differ by more than that: take many of them.
 // - A wake-up costs some 100 µs on a small virtual machine and a tenth of that on bare metal: idle CPU is an upper bound.
@@ -16,8 +16,8 @@ import {
   benchmark,
   environment,
   median,
-  nodeMajorOf,
-  nodeVersionOf,
+  readNodeMajor,
+  readNodeVersion,
   readFlags,
   startLoad,
   startServer,
@@ -42,14 +42,14 @@ const flags = readFlags({
   'idle-seconds': { type: 'string', default: '10' },
   'idle-processes': { type: 'string', default: '5' },
 });
-const name = `event-loop-node${nodeMajorOf(flags.node)}`;
+const name = `event-loop-node${readNodeMajor(flags.node)}`;
 const request = { path: '/users/42' };
 if (flags.requests) await benchmark(name, variants, flags, { request, atOneRate: true });
 await measureIdle(Number(flags['idle-seconds']), Number(flags['idle-processes']));
 
 /** Share of a core that an idle process uses, some time after its last request, and its resident memory. */
 async function measureIdle(idleSeconds, processes) {
-  const where = environment(nodeVersionOf(flags.node));
+  const where = environment(readNodeVersion(flags.node));
   const load = await startLoad();
   const chosen = variants.filter(({ name }) => IDLE.includes(name));
   const measured = chosen.map(() => ({ corePercent: [], rssMiB: [] }));

@@ -5,7 +5,7 @@
 //   npm run bench -- overhead --rounds 12 --generations 2 --only tap,latency
 //   npm run bench -- overhead --node 24              servers on Node 24 (or the path of a Node binary)
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - Requests per second on a busy machine. Trust CPU per request; a generation whose control is off by > 5 % is discarded.
 // - One process a variant: code layout and inlining differ by a few percent from process to process, so the interval
 //   draws process generations, not only rounds.
@@ -16,7 +16,7 @@
 // - OpenTelemetry's Nest instrumentation does not support Nest 12, so it is the http one alone: a lower bound.
 import { fileURLToPath } from 'node:url';
 import { installLocked } from '../scripts/install.mjs';
-import { benchmark, nodeMajorOf, readFlags } from './harness/index.mjs';
+import { benchmark, readNodeMajor, readFlags } from './harness/index.mjs';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 const nest = (name, ...args) => ({ name, file: file('overhead/nest.mjs'), args });
@@ -46,5 +46,5 @@ const flags = readFlags({ adapter: { type: 'string', default: 'fastify' } });
 const { adapter } = flags;
 if (!(adapter in TABLES)) throw new Error(`--adapter must be \`fastify\` or \`express\`, got \`${adapter}\`.`);
 if (adapter === 'fastify') installLocked('bench/peers');
-const name = `${adapter === 'fastify' ? 'overhead' : 'express'}-node${nodeMajorOf(flags.node)}`;
+const name = `${adapter === 'fastify' ? 'overhead' : 'express'}-node${readNodeMajor(flags.node)}`;
 await benchmark(name, TABLES[adapter], flags, { request: { path: '/users/42' }, atOneRate: true });

@@ -3,7 +3,7 @@
 //   npm run bench -- resilience                              the published run: 8 s an outage, about four minutes
 //   npm run bench -- resilience --outages blocked,stalled --seconds 3
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - An upstream in this process would be blocked with it: each policy and its upstream are processes of their own.
 // - One outage differs from the next: recovery depends on when in `openMs` (1 s for all) the upstream comes back.
 // - A blocked loop delays callers too: what counts there is `opened`, and `failed` against none.
@@ -12,7 +12,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { installLocked } from '../scripts/install.mjs';
-import { environment, nodeMajorOf, nodeVersionOf, readFlags, writeResult } from './harness/index.mjs';
+import { environment, readNodeMajor, readNodeVersion, readFlags, writeResult } from './harness/index.mjs';
 
 const BREAKERS = ['AbortSignal.timeout', 'opossum 9', 'cockatiel 3', 'nestjs-perf/resilience'];
 const OUTAGES = ['killed', 'stalled', 'slow', 'flapping', 'blocked'];
@@ -24,7 +24,7 @@ const flags = readFlags({
   burst: { type: 'string', default: '20000' },
 });
 installLocked('bench/peers');
-const where = environment(nodeVersionOf(flags.node));
+const where = environment(readNodeVersion(flags.node));
 const run = (script, args) => {
   const path = fileURLToPath(new URL(`resilience/${script}.mjs`, import.meta.url));
   return JSON.parse(execFileSync(flags.node, [path, ...args], { encoding: 'utf8' }));
@@ -44,5 +44,5 @@ const cost = flags.outages === undefined ? run('cost', [String(flags.rounds), St
 for (const { policy, cpuUsBeyondBare } of cost)
   console.log(`${policy}: ${cpuUsBeyondBare} µs of CPU a call beyond the bare one`);
 const options = { seconds: Number(flags.seconds), rounds: flags.rounds, burst: flags.burst };
-const name = `resilience-node${nodeMajorOf(flags.node)}`;
+const name = `resilience-node${readNodeMajor(flags.node)}`;
 if (flags.write && flags.outages === undefined) writeResult({ name, ...where, options, rows: [...rows, ...cost] });

@@ -2,9 +2,9 @@
 //
 //   npm run bench -- switches --node 24
 //
-// What would make the numbers lie: as in overhead.mjs. The base has all defaults, so a ratio is the price of the switch alone.
+// Sources of error: those of overhead.mjs. The base has all defaults, so a ratio is the price of the switch alone.
 import { fileURLToPath } from 'node:url';
-import { benchmark, nodeMajorOf, readFlags } from './harness/index.mjs';
+import { benchmark, readNodeMajor, readFlags } from './harness/index.mjs';
 
 const file = fileURLToPath(new URL('overhead/nest.mjs', import.meta.url));
 const variant = (name, which) => ({ name, file, args: ['fastify', which] });
@@ -17,4 +17,4 @@ const variants = [
   variant('and `work: true`', 'work'),
 ];
 const options = { request: { path: '/users/42' }, atOneRate: true };
-await benchmark(`switches-node${nodeMajorOf(flags.node)}`, variants, flags, options);
+await benchmark(`switches-node${readNodeMajor(flags.node)}`, variants, flags, options);

@@ -3,14 +3,14 @@
 //   npm run bench -- upstream                        the published run
 //   npm run bench -- upstream --node 24              servers on Node 24, where OpenTelemetry's packages are at home (22.15 and later)
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - All of `bench/overhead.mjs`, whose harness this is.
 // - The upstreams' own CPU: they are processes of their own, on the load generator's core.
 // - OpenTelemetry exports to nowhere, and names a span for each call: it tells more, and costs more in production.
 import { fileURLToPath } from 'node:url';
 import { installLocked } from '../scripts/install.mjs';
 import { startRedis } from '../scripts/redis.mjs';
-import { benchmark, nodeMajorOf, readFlags } from './harness/index.mjs';
+import { benchmark, readNodeMajor, readFlags } from './harness/index.mjs';
 import { LOAD_CORE, PinnedProcess } from './harness/pinned-process.mjs';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -32,7 +32,7 @@ try {
     row('nestjs-perf: all defaults, `upstream: false`', 'no-upstream'),
     row('OpenTelemetry http, undici, ioredis', 'opentelemetry'),
   ];
-  await benchmark(`upstream-node${nodeMajorOf(flags.node)}`, rows, flags, {
+  await benchmark(`upstream-node${readNodeMajor(flags.node)}`, rows, flags, {
     request: { path: '/orders/42' },
     atOneRate: true,
   });

@@ -1,6 +1,6 @@
 // The types that users can see, as one text per entry point: etc/nestjs-perf.api.md. Fails when they have changed without it
 // (`npm run api`); `npm run api -- --update` writes it, so that a change of the public surface stands in the diff of its commit.
-// Not api-extractor: its releases bring a TypeScript of their own along, and TypeScript 7 has no compiler interface yet.
+// api-extractor is no choice: its releases bring a TypeScript of their own along, and TypeScript 7 has no compiler interface yet.
 // Needs a build in dist/.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -10,8 +10,8 @@ const { exports: entries } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 const COMMENT = /\/\*[\s\S]*?\*\//g;
 
-/** What TypeScript's emitter leaves at the first column: one statement from its first line to its last. */
-function statementsOf(text) {
+/** A statement as TypeScript's emitter writes it: from one first column to the next. */
+function splitStatements(text) {
   const statements = [];
   let open = null;
   for (const line of text.replaceAll(COMMENT, '').split('\n')) {
@@ -34,7 +34,7 @@ function read(file) {
   if (known !== undefined) return known;
   const module = { file, declarations: new Map(), imports: new Map(), exports: new Map() };
   files.set(file, module);
-  for (const statement of statementsOf(readFileSync(file, 'utf8'))) {
+  for (const statement of splitStatements(readFileSync(file, 'utf8'))) {
     const list = /^(import|export)(?: type)? \{([^}]*)\}(?: from '([^']+)')?;$/s.exec(statement);
     const declared =
       /^(?:export )?(?:declare )?(?:abstract )?(?:class|interface|type|const|function|enum|let) ([\w$]+)/.exec(
@@ -58,11 +58,11 @@ function read(file) {
 }
 
 /** Follows re-exports and imports to the file that declares a name. */
-function declarationOf({ file, name }) {
+function findDeclaration({ file, name }) {
   const module = read(file);
   if (module.declarations.has(name)) return { module, name };
   const next = module.exports.get(name) ?? module.imports.get(name);
-  return next === undefined ? null : declarationOf(next);
+  return next === undefined ? null : findDeclaration(next);
 }
 
 /** A declaration as a user meets it: without what is private, and without constructors, which Nest calls. */
@@ -83,7 +83,7 @@ function report() {
       const file = resolve(target.import.types);
       const names = [...read(file).exports.keys()].sort((a, b) => (a < b ? -1 : 1));
       const blocks = names.map((name) => {
-        const found = declarationOf({ file, name });
+        const found = findDeclaration({ file, name });
         if (found === null) throw new Error(`${path} exports \`${name}\`, and nothing declares it.`);
         return reach(found, reached, true);
       });
@@ -112,7 +112,7 @@ function reach({ module, name }, reached, exported) {
   reached.set(key, { key, text, exported });
   for (const [word] of text.matchAll(/[A-Za-z_$][\w$]*/g)) {
     if (word === name || (!module.declarations.has(word) && !module.imports.has(word))) continue;
-    const found = declarationOf({ file: module.file, name: word });
+    const found = findDeclaration({ file: module.file, name: word });
     if (found !== null) reach(found, reached, false);
   }
   return text;

@@ -17,7 +17,7 @@ const FEATURES = {
   upstream: { entries: [], tests: [] },
   history: { entries: ['redis/history/'], tests: [] },
 };
-/** Of features that are never deleted here, over Fastify and Express. */
+/** Suites of features that are never deleted here, over Fastify and Express. */
 const OF_OTHERS = ['app/defer-results', 'nest/fastify-labels', 'process/resources', 'app/snapshot-endpoint'].map(
   (name) => `test/${name}.test.ts`,
 );

@@ -1,7 +1,7 @@
 // Refuses openings of comments that hide the subject: "Of the calls: those that failed" says less than "Calls that failed".
-// `node scripts/english.mjs` checks every source file.
+// `node scripts/english.mjs` checks sources, examples, scripts and benchmarks.
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, sep } from 'node:path';
+import { sep } from 'node:path';
 
 const OPENING = /^(?:Of|What|Whatever|Who|Whoever|Whose|Whom|Where|Nobody|Somebody|The same|Those|Not|Else)\b/;
 /** A comment, or a line that begins a sentence of its own after a blank or a tag. */
@@ -25,10 +25,12 @@ function continues(lines, index) {
 }
 
 if (import.meta.main ?? process.argv[1] === import.meta.filename) {
-  const files = readdirSync('src', { recursive: true })
-    .map((file) => file.split(sep).join('/'))
-    .filter((file) => /\.tsx?$/.test(file))
-    .map((file) => join('src', file));
+  const folders = ['src', 'packages/load/src', 'examples', 'scripts', 'bench'];
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true })
+      .map((file) => `${folder}/${file.split(sep).join('/')}`)
+      .filter((file) => /\.(?:tsx?|mts|mjs)$/.test(file) && !file.includes('/node_modules/')),
+  );
   const found = files.flatMap((file) =>
     badOpenings(readFileSync(file, 'utf8')).map(([line, comment]) => `${file}:${line}: ${comment}`),
   );

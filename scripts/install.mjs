@@ -13,7 +13,7 @@ export function installLocked(folder) {
   ended(folder, status);
 }
 
-/** The same in several folders at once: each waits for the network most of its time. */
+/** Installs in several folders at once: each waits for the network most of its time. */
 export async function installAllLocked(folders) {
   const missing = folders.filter((folder) => !isInstalled(folder));
   const installs = missing.map(async (folder) => {
@@ -24,18 +24,18 @@ export async function installAllLocked(folders) {
   if (failed) throw failed.reason;
 }
 
-const lockOf = (folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8');
-const stampOf = (folder) => join(folder, 'node_modules', '.installed-lock.json');
+const readLock = (folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8');
+const stampPath = (folder) => join(folder, 'node_modules', '.installed-lock.json');
 
 function isInstalled(folder) {
-  if (existsSync(stampOf(folder)) && readFileSync(stampOf(folder), 'utf8') === lockOf(folder)) return true;
+  if (existsSync(stampPath(folder)) && readFileSync(stampPath(folder), 'utf8') === readLock(folder)) return true;
   console.log(`Installing what is locked in ${folder} ...`);
   return false;
 }
 
 function ended(folder, status) {
   if (status !== 0) throw new Error(`npm ci failed in ${folder}. Its own message is above.`);
-  writeFileSync(stampOf(folder), lockOf(folder));
+  writeFileSync(stampPath(folder), readLock(folder));
 }
 
 /** The path of the first of these programs on PATH, else null. */
@@ -44,7 +44,7 @@ export function onPath(names) {
   return folders.flatMap((folder) => names.map((name) => join(folder, name))).find(existsSync) ?? null;
 }
 
-/** The same, installed with apt where this is root; throws `needed` and the command to run where none can be had. */
+/** The path of a program, installed with apt where this is root; throws `needed` and the command to run where none can be had. */
 export function ensureProgram(names, aptPackage, needed) {
   const found = onPath(names);
   if (found !== null) return found;

@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symli
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { installLocked, run } from './install.mjs';
-import { eachOf, outside, ROOT, runToEnd } from './outside.mjs';
+import { runEach, outside, ROOT, runToEnd } from './outside.mjs';
 import { ensureRedis, startRedis } from './redis.mjs';
 
 const DEADLINE_MS = 300_000;
@@ -26,7 +26,7 @@ ensureRedis();
 installLocked('.');
 installLocked('test/node-versions');
 run(process.execPath, ['scripts/build.mjs']);
-const nodes = Object.fromEntries(NODES.map((version) => [version, nodeOf(version)]));
+const nodes = Object.fromEntries(NODES.map((version) => [version, findNode(version)]));
 const stacks = {};
 for (const nest of NESTS) for (const queue of QUEUES) stacks[`${nest} ${queue}`] = compose(nest, queue);
 
@@ -37,14 +37,14 @@ const cells = rows.flatMap((row) => [
   ...QUEUES.map((queue) => ({ ...row, queue, scope: 'alone' })),
   { ...row, queue: QUEUES.at(-1), scope: 'beside' },
 ]);
-const nameOf = ({ node, nest, adapter, queue, scope }) =>
+const nameCell = ({ node, nest, adapter, queue, scope }) =>
   `node ${node}, nest ${nest}, ${adapter}, ${scope === 'alone' ? queue : 'beside others'}`;
-const chosen = cells.filter((cell) => wanted(nameOf(cell)));
-await eachOf(chosen, async (cell) => {
+const chosen = cells.filter((cell) => wanted(nameCell(cell)));
+await runEach(chosen, async (cell) => {
   cell.result = await runCell(cell);
   const { failures, checks, ms } = cell.result;
   const verdict = failures.length === 0 ? 'ok  ' : 'FAIL';
-  console.log(`${verdict} ${nameOf(cell)}: ${checks.length} checks, ${(ms / 1000).toFixed(1)} s`);
+  console.log(`${verdict} ${nameCell(cell)}: ${checks.length} checks, ${(ms / 1000).toFixed(1)} s`);
   for (const failure of failures) console.log(failure);
 });
 await redis.stop();
@@ -55,7 +55,7 @@ console.log(`\n${report}`);
 if (chosen.length === cells.length) writeFileSync('bench/results/matrix.md', `${report}\n`);
 process.exitCode = failed.length === 0 ? 0 : 1;
 
-function nodeOf(version) {
+function findNode(version) {
   const path = join(ROOT, `test/node-versions/node_modules/node${version.split('.')[0]}/bin/node`);
   const exact = execFileSync(path, ['--version'], { encoding: 'utf8' }).trim().slice(1);
   if (!exact.startsWith(`${version}.`))
@@ -116,9 +116,9 @@ async function runCell({ node, nest, adapter, queue, scope }) {
 }
 
 function markdown() {
-  const versionOf = (folder, name) => JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8')).version;
+  const readVersion = (folder, name) => JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8')).version;
   const at = (nest, queue = QUEUES.at(-1)) => join(stacks[`${nest} ${queue}`], 'node_modules');
-  const named = new Set(chosen.filter(({ scope }) => scope === 'beside').flatMap(toolsOf));
+  const named = new Set(chosen.filter(({ scope }) => scope === 'beside').flatMap(listTools));
   const together = [...named].filter((name) => name.startsWith('all '));
   const tools = [...[...named].filter((name) => !together.includes(name)), ...together];
   const head = [
@@ -146,10 +146,11 @@ function markdown() {
   const line = (entries) => `| ${entries.join(' | ')} |`;
   const versions = NESTS.map((nest) => {
     const packages = ['@nestjs/core', ...tools.filter((tool) => existsSync(join(at(nest), tool)))];
-    return `- Nest ${nest}: ${packages.map((name) => `${name} ${versionOf(at(nest), name)}`).join(', ')}`;
+    return `- Nest ${nest}: ${packages.map((name) => `${name} ${readVersion(at(nest), name)}`).join(', ')}`;
   });
   const redisParts = QUEUES.map(
-    (queue) => `bullmq ${versionOf(at('12', queue), 'bullmq')} with ioredis ${versionOf(at('12', queue), 'ioredis')}`,
+    (queue) =>
+      `bullmq ${readVersion(at('12', queue), 'bullmq')} with ioredis ${readVersion(at('12', queue), 'ioredis')}`,
   );
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
   const checks = chosen.reduce((sum, { result }) => sum + result.checks.length, 0);
@@ -167,7 +168,7 @@ function markdown() {
   ].join('\n');
 }
 
-function toolsOf({ result }) {
+function listTools({ result }) {
   return result.checks.map(({ check }) => check);
 }
 

@@ -60,7 +60,7 @@ function copyOfSources() {
   for (const part of ['src', 'test', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.run.json']) {
     cpSync(part, join(copy, part), { recursive: true, filter: (from) => basename(from) !== 'node_modules' });
   }
-  // What the tests compile for processes of their own; nothing else of it is needed.
+  // Tests start compiled processes; nothing else of the build is needed.
   const run = JSON.parse(readFileSync('tsconfig.run.json', 'utf8'));
   writeFileSync(join(copy, 'tsconfig.run.json'), JSON.stringify({ ...run, include: ['src', 'test/fixtures'] }));
   symlinkSync(resolve('node_modules'), join(copy, 'node_modules'));
@@ -93,7 +93,7 @@ async function testsIn(copy, files, only, timeout = TIMEOUT_MS) {
   const child = spawn(
     'node_modules/.bin/vitest',
     ['run', ...config, ...filter, '--reporter=json', '--outputFile', report, ...files],
-    // Not the long form of each proof, whose other Node binaries a copy lacks.
+    // The short form of each proof: a copy lacks the other Node binaries.
     { cwd: copy, env: bounded, stdio: ['ignore', 'pipe', 'pipe'], timeout, killSignal: 'SIGKILL' },
   );
   let output = '';

@@ -54,7 +54,7 @@ const SECTIONS = {
 /** Exported, and no options that anybody gives: what a store is told. */
 const NOT_GIVEN = new Set(['DurableJobOptions']);
 
-/** What the end of a name says of the unit. */
+/** Units by the end of an option's name. */
 const UNITS = [
   [/Ms$/, 'milliseconds'],
   [/Bytes$/, 'bytes'],
@@ -75,14 +75,14 @@ export function optionInterfaces(folder = 'dist') {
     for (const [, name, body] of readFileSync(join(folder, file), 'utf8').matchAll(
       /^export interface (\w+Options)(?:<[^>]+>)?(?: extends [^{]+)? \{\n(.*?)^\}/gms,
     )) {
-      if (exported.has(name) && !NOT_GIVEN.has(name)) found.set(name, membersOf(body));
+      if (exported.has(name) && !NOT_GIVEN.has(name)) found.set(name, parseMembers(body));
     }
   }
   return found;
 }
 
 /** The members of one interface, as TypeScript's emitter writes them: indented by four, ended by `;`. */
-function membersOf(body) {
+function parseMembers(body) {
   const members = [];
   for (const [, comment, name, optional, , written] of body.matchAll(
     /(?:^ {4}\/\*\*((?:(?!\*\/).)*)\*\/\n)?^ {4}(?:readonly )?(\w+)(\?)?(: |(?=\())(.*?);\n(?= {4}[\w/]|$)/gms,
@@ -96,7 +96,7 @@ function membersOf(body) {
     members.push({
       name,
       optional: optional !== undefined,
-      type: typeOf(written),
+      type: formatType(written),
       doc,
       given: given ?? null,
     });
@@ -105,16 +105,17 @@ function membersOf(body) {
 }
 
 /** `(this: void, request: R): T` of a method as the type of a function. */
-const typeOf = (written) => written.replaceAll(/\s+/g, ' ').replace(/^\((?:this: void, )?(.*)\): (.*)$/, '($1) => $2');
+const formatType = (written) =>
+  written.replaceAll(/\s+/g, ' ').replace(/^\((?:this: void, )?(.*)\): (.*)$/, '($1) => $2');
 
-function rowOf({ name, optional, type, doc, given }) {
+function formatRow({ name, optional, type, doc, given }) {
   const unit = UNITS.find(([ending]) => ending.test(name))?.[1] ?? '';
-  const shown = optional ? defaultOf(given) : '**required**';
+  const shown = optional ? formatDefault(given) : '**required**';
   return `| ${[`\`${name}\``, `\`${cell(type)}\``, unit, shown, linked(cell(doc))].join(' | ')} |`;
 }
 
 /** A literal as code, words as they are. */
-function defaultOf(given) {
+function formatDefault(given) {
   if (given === null) return 'none';
   return /^(?:true|false|-?[\d_.]+|'.*'|\[.*\]|\{.*\})$/.test(given) ? `\`${cell(given)}\`` : cell(given);
 }
@@ -122,7 +123,7 @@ function defaultOf(given) {
 const cell = (text) => text.replaceAll('|', '\\|');
 const linked = (text) => text.replaceAll(/\{@link (\w+)\}/g, '`$1`');
 
-export function pageOf(interfaces) {
+export function renderPage(interfaces) {
   const names = [
     ...Object.keys(SECTIONS),
     ...[...interfaces.keys()].filter((name) => !(name in SECTIONS)).toSorted((a, b) => (a < b ? -1 : 1)),
@@ -132,7 +133,7 @@ export function pageOf(interfaces) {
     .map((name) => {
       const [title, guide] = SECTIONS[name] ?? [`\`${name}\``, ''];
       const head = '| option | type | unit | default | |\n|---|---|---|---|---|';
-      return `## ${title}\n\n${guide === '' ? '' : `${guide}\n\n`}${head}\n${interfaces.get(name).map(rowOf).join('\n')}\n`;
+      return `## ${title}\n\n${guide === '' ? '' : `${guide}\n\n`}${head}\n${interfaces.get(name).map(formatRow).join('\n')}\n`;
     });
   return [
     '# Every option',
@@ -153,7 +154,7 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const interfaces = optionInterfaces();
   const silent = undocumented(interfaces);
   if (silent.length > 0) throw new Error(`Without a doc comment: ${silent.join(', ')}`);
-  const page = pageOf(interfaces);
+  const page = renderPage(interfaces);
   const options = [...interfaces.values()].reduce((sum, members) => sum + members.length, 0);
   if (!process.argv.includes('--check')) writeFileSync(PAGE, page);
   else if (readFileSync(PAGE, 'utf8') !== page) {

@@ -1,4 +1,4 @@
-// What the package tests and the matrix share: a place outside of the repository, and commands that run there.
+// Shared by the package tests and the matrix: a place outside of the repository, and commands that run there.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ export const outside = (name) =>
   join(tmpdir(), `nestjs-perf-${name}-${createHash('sha256').update(ROOT).digest('hex').slice(0, 8)}`);
 
 /** Does `work` with each: two at a time, where there are two cores. */
-export async function eachOf(list, work) {
+export async function runEach(list, work) {
   const waiting = [...list];
   const worker = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await work(next);

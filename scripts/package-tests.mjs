@@ -15,7 +15,7 @@ import {
   namesNoVendor,
 } from '../test/package/tarball.mjs';
 import { installLocked, run } from './install.mjs';
-import { eachOf, outside, ROOT, runToEnd } from './outside.mjs';
+import { runEach, outside, ROOT, runToEnd } from './outside.mjs';
 import { ensureRedis, startRedis } from './redis.mjs';
 
 /** For one command; five runs of Jest are the longest. */
@@ -142,7 +142,7 @@ if (named.length === 0)
 ensureRedis();
 const redis = await startRedis();
 process.env['REDIS_PORT'] = String(redis.port);
-await eachOf(chosen, async ({ folder, checks, copies = [] }) => {
+await runEach(chosen, async ({ folder, checks, copies = [] }) => {
   const at = moveOutside(join(ROOT, 'test/package', folder));
   for (const path of copies) cpSync(path, join(at, path), { recursive: true });
   if (!(await report(folder, 'takes the tarball', () => install(at)))) return;
@@ -196,7 +196,7 @@ function moveOutside(folder) {
   return at;
 }
 
-/** What a user's `npm install` does, without touching the lock. Peers that do not fit are an error here, as for users. */
+/** Runs a user's `npm install`, without touching the lock. Peers that do not fit are an error here, as for users. */
 async function install(folder) {
   const own = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const unlocked = Object.keys(manifest.dependencies ?? {}).filter((name) => own.dependencies[name] === undefined);

@@ -25,14 +25,14 @@ export async function buildPage(target) {
   const own = STYLES.map((name) => join(SOURCES, 'style', `${name}.css`));
   const styles = ['node_modules/uplot/dist/uPlot.min.css', ...own];
   const style = styles.map((file) => readFileSync(file, 'utf8').replaceAll(/\/\*.*?\*\//gs, '')).join('\n');
-  const assets = { script: assetOf(output[0].code, 'js'), style: assetOf(style, 'css') };
+  const assets = { script: buildAsset(output[0].code, 'js'), style: buildAsset(style, 'css') };
   // Several runs of the tests may do so at a time.
   writeFileSync(`${target}.${process.pid}`, `export const pageAssets = ${JSON.stringify(assets)};\n`);
   renameSync(`${target}.${process.pid}`, target);
   return Object.values(assets).reduce((sum, { brotli }) => sum + Buffer.from(brotli, 'base64').length, 0);
 }
 
-/** The same into src, unless it is newer than all that it is made of. */
+/** Builds the page into src, unless the bundle is newer than all of its sources. */
 export async function buildPageInSources() {
   const sources = readdirSync(SOURCES, { recursive: true }).map((file) => join(SOURCES, file));
   const shared = [
@@ -42,15 +42,15 @@ export async function buildPageInSources() {
     'src/dashboard/view.ts',
     'package-lock.json',
   ];
-  const newest = Math.max(...[...shared, ...sources].map(timeOf));
-  if (timeOf(IN_SRC) < newest) await buildPage(IN_SRC);
+  const newest = Math.max(...[...shared, ...sources].map(readTime));
+  if (readTime(IN_SRC) < newest) await buildPage(IN_SRC);
 }
 
-function timeOf(file) {
+function readTime(file) {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-function assetOf(text, extension) {
+function buildAsset(text, extension) {
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 8);
   const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: text.length };
   return { name: `app-${hash}.${extension}`, brotli: brotliCompressSync(text, { params }).toString('base64') };

@@ -7,7 +7,7 @@ const results = readdirSync('bench/results')
   .filter((file) => file.endsWith('.json'))
   .map((file) => JSON.parse(readFileSync(`bench/results/${file}`, 'utf8')));
 
-const resultOf = (name) => {
+const readResult = (name) => {
   const found = results.find((result) => result.name === name);
   if (found === undefined) throw new Error(`A page asks for ${name}, and bench/results has no such result.`);
   return found;
@@ -40,7 +40,7 @@ const TABLES = {
     const nodes = ['node20', 'node24'];
     const rows = COST.map(([name, variant]) => {
       const cells = nodes.map((node) => {
-        const row = resultOf(`${name}-${node}`).rows.find((one) => one.name === variant);
+        const row = readResult(`${name}-${node}`).rows.find((one) => one.name === variant);
         if (row === undefined) throw new Error(`The result ${name}-${node} has no row "${variant}".`);
         const cpu = `${row.cpuUsPerRequest.toFixed(0)} µs`;
         return row.cpuRatio.low === row.cpuRatio.high ? cpu : `${cpu}, × ${interval(row.cpuRatio)}`;
@@ -50,7 +50,7 @@ const TABLES = {
     return markdown(['', 'Node 20', 'Node 24'], rows);
   },
   deferred() {
-    const result = resultOf('deferred');
+    const result = readResult('deferred');
     const head = [
       'sink, connections',
       'req/s × awaiting',
@@ -59,11 +59,11 @@ const TABLES = {
       'CPU × `tap(async)`',
     ];
     const rows = [...new Set(result.rows.map(({ cell }) => cell))].map((cell) => {
-      const rowOf = (wanted) => result.rows.find((row) => row.cell === cell && row.name === wanted);
-      const { throughputRatio, throughputRatioToArticle, cpuRatio, cpuRatioToArticle } = rowOf('ours');
+      const findRow = (wanted) => result.rows.find((row) => row.cell === cell && row.name === wanted);
+      const { throughputRatio, throughputRatioToArticle, cpuRatio, cpuRatioToArticle } = findRow('ours');
       const figures = [throughputRatio, throughputRatioToArticle, cpuRatio, cpuRatioToArticle].map(interval);
       // Runs before 0.3 have envelopes.
-      const batch = rowOf('batch') ?? rowOf('envelope');
+      const batch = findRow('batch') ?? findRow('envelope');
       return [cell, ...figures, batch === undefined ? '' : interval(batch.throughputRatio)];
     });
     return markdown(
@@ -73,7 +73,7 @@ const TABLES = {
     );
   },
   blame() {
-    const result = resultOf('blame');
+    const result = readResult('blame');
     if (!result.passed) throw new Error('The run behind bench/results/blame.json failed.');
     const share = (part, whole) => `${((100 * part) / whole).toFixed(1)} % (${part} of ${whole})`;
     const rows = result.rows.map(({ node, nest, adapter, blocks, reported, fair, named, located, innocents }) => {
@@ -89,7 +89,7 @@ const TABLES = {
     );
   },
   cache() {
-    const result = resultOf('cache-node20');
+    const result = readResult('cache-node20');
     const rows = result.rows.map(({ name, cpuUsPerHit, interval: [low, high] }) => [
       name,
       `${cpuUsPerHit.toFixed(3)} (${low.toFixed(3)}–${high.toFixed(3)})`,
@@ -98,7 +98,7 @@ const TABLES = {
     return markdown(['', 'CPU µs a hit'], rows, `${above} Medians with their 95 % interval. ${ran(result)}`);
   },
   compression() {
-    const result = resultOf('compression-feed-node20');
+    const result = readResult('compression-feed-node20');
     const rows = result.rows.map(({ name, requestsPerS, throughputRatio, cpuUsPerRequest, p50Ms }) => {
       const cpuMs = (cpuUsPerRequest / 1_000).toFixed(2);
       return [name.replace(/ perf/, ' nestjs-perf'), requestsPerS, interval(throughputRatio), cpuMs, p50Ms];

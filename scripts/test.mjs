@@ -38,7 +38,7 @@ if (long && rest.length === 0) {
   run('node', ['scripts/package-tests.mjs'], { env });
 }
 
-/** What is the runtime's: the context store and its resources; codings, their timing and back-pressure, with one pool thread as well. */
+/** Suites that depend on the runtime: the context store, and codings with their back-pressure, with one pool thread as well. */
 function onOtherRuntimes() {
   const compression = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/app/compression'];
   const applications = ['--project', 'nest12', '--project', 'process'];

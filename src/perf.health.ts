@@ -44,7 +44,7 @@ function loopReasons({ utilization, delayMs }: EventLoopSnapshot): string[] {
   const reasons: string[] = [];
   if (utilization > BUSY) reasons.push(`event loop: ${percent(utilization)} busy`);
   if (delayMs.p99 > LATE_MS)
-    reasons.push(`event loop: p99 delay ${delayMs.p99.toFixed(0)} ms, which requests wait before they are seen`);
+    reasons.push(`event loop: p99 delay ${delayMs.p99.toFixed(0)} ms, for which requests wait before Node reads them`);
   return reasons;
 }
 

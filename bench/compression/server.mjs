@@ -7,7 +7,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import compression from 'compression';
 import { PerfModule, SharedResponse } from 'nestjs-perf';
 import { serveOn } from '../harness/index.mjs';
-import { decorate, decorateMethod, portOf, serveNest } from '../overhead/application.mjs';
+import { decorate, decorateMethod, readPort, serveNest } from '../overhead/application.mjs';
 import { flights } from './flights.mjs';
 
 const [stack, bytes, changes] = process.argv.slice(2);
@@ -27,7 +27,7 @@ if (changes === 'live') {
 
 const perf = [PerfModule.forRoot({ sinks: [] })];
 const withoutCompression = [PerfModule.forRoot({ sinks: [], compression: false })];
-/** Who compresses: modules, what main.ts would register, a decorator of the handler. */
+/** Ways to compress: modules, main.ts's middleware, a decorator of the handler. */
 const STACKS = {
   'fastify none': {},
   'fastify perf': { imports: perf },
@@ -49,7 +49,7 @@ async function serveFeed({ express, imports = [], main, shared = false }) {
   decorateMethod(FeedController, 'feed', Get(), ...(shared ? [SharedResponse({ ttlMs: POLL_MS })] : []));
   decorate(FeedController, Controller('feed'));
   const app = await serveNest({ imports, controllers: [FeedController] }, { express, main });
-  serveOn(portOf(app));
+  serveOn(readPort(app));
 }
 
 /** The ceilings: the body compressed once, ahead of every request, and `end(buffer)`; by Node alone, and behind what cannot be had without. */
@@ -95,7 +95,7 @@ async function serveNestRaw(answer, options) {
   decorateMethod(FeedController, 'feed', Get());
   Res()(FeedController.prototype, 'feed', 0);
   decorate(FeedController, Controller('feed'));
-  serveOn(portOf(await serveNest({ controllers: [FeedController] }, options)));
+  serveOn(readPort(await serveNest({ controllers: [FeedController] }, options)));
 }
 
 if (stack in RAW) await RAW[stack](rawAnswer());

@@ -1,14 +1,14 @@
 // How long an answer to the page takes when all of 500 routes have been asked for since its last one.
 //
-// What would make the numbers lie:
+// Sources of error, and how each is excluded:
 // - `whole` is from the outside: HTTP on both ends and the reading of the body are in it. `longest turn` is what requests wait for.
 // - The machine itself stops a busy process at times: `idle turn` is the same measure, as long, with nothing asked.
 // - A cold server: V8 has seen 20,000 requests and 20 answers before the first that counts.
 import { setTimeout as delay } from 'node:timers/promises';
-import { environment, nodeMajorOf, nodeVersionOf, writeResult } from '../harness/index.mjs';
+import { environment, readNodeMajor, readNodeVersion, writeResult } from '../harness/index.mjs';
 import { startLoad } from '../harness/load.mjs';
 import { startServer } from '../harness/server.mjs';
-import { pathsOf } from './routes.mjs';
+import { listPaths } from './routes.mjs';
 
 const ROUTES = 500;
 const WARM_ANSWERS = 20;
@@ -17,11 +17,11 @@ const ANSWERS = 300;
 const EVERY_MS = 1_600;
 
 export async function measureData(file, flags) {
-  const where = environment(nodeVersionOf(flags.node));
+  const where = environment(readNodeVersion(flags.node));
   const load = await startLoad();
   const server = await startServer({ name: 'data', file, args: ['dashboard', String(ROUTES)] }, flags);
   const { port } = server;
-  const request = { paths: pathsOf(ROUTES) };
+  const request = { paths: listPaths(ROUTES) };
   const burst = (requests) => load.burst({ port, connections: 50, requests, request });
   try {
     await burst(20_000);
@@ -58,7 +58,7 @@ export async function measureData(file, flags) {
     console.table(rows);
     console.log(`${bytes} bytes an answer.`);
     const options = { routes: ROUTES, answers: ANSWERS, bytes };
-    if (flags.write) writeResult({ name: `dashboard-data-node${nodeMajorOf(flags.node)}`, ...where, options, rows });
+    if (flags.write) writeResult({ name: `dashboard-data-node${readNodeMajor(flags.node)}`, ...where, options, rows });
   } finally {
     await server.stop();
     await load.stop();

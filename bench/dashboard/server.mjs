@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { PerfModule } from 'nestjs-perf';
 import { serveOn } from '../harness/index.mjs';
 import { LOAD_CORE, canPin } from '../harness/pinned-process.mjs';
-import { portOf, serveNest } from '../overhead/application.mjs';
-import { controllerOf } from './routes.mjs';
+import { readPort, serveNest } from '../overhead/application.mjs';
+import { buildController } from './routes.mjs';
 
 const [which, routes, open] = process.argv.slice(2);
 const peers = createRequire(new URL('../peers/package.json', import.meta.url));
@@ -20,11 +20,11 @@ const MIDDLEWARE = {
   'express-status-monitor': () => peers('express-status-monitor')(),
 };
 
-const metadata = { imports: IMPORTS[which]?.() ?? [], controllers: [controllerOf(Number(routes))] };
+const metadata = { imports: IMPORTS[which]?.() ?? [], controllers: [buildController(Number(routes))] };
 const main = async (app) => {
   if (which in MIDDLEWARE) app.use(MIDDLEWARE[which]());
 };
-const port = portOf(await serveNest(metadata, { express: true, main }));
+const port = readPort(await serveNest(metadata, { express: true, main }));
 if (open !== undefined) {
   // A process of its own: what it spends is not the server's.
   const viewer = fileURLToPath(new URL('viewer.mjs', import.meta.url));

@@ -6,7 +6,7 @@ import { Deferrer, DeferWork, DurableWork, PerfModule } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
 import { tap } from 'rxjs';
 import { serveOn } from '../harness/index.mjs';
-import { decorate, decorateMethod, portOf, serveNest } from '../overhead/application.mjs';
+import { decorate, decorateMethod, readPort, serveNest } from '../overhead/application.mjs';
 import { QUEUE } from './pinned-redis.mjs';
 
 const [variant, sink, adapter, redisPort] = process.argv.slice(2);
@@ -86,7 +86,7 @@ const metadata = {
 };
 const app = await serveNest(metadata, { express: adapter === 'express' });
 
-serveOn(portOf(app), {
+serveOn(readPort(app), {
   /** Waits until every job is done; says how many were since it was last asked. */
   async drain() {
     if (ours) await app.get(Deferrer).idle();

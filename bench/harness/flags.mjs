@@ -1,4 +1,4 @@
-// What every benchmark understands on its command line, and how it reads further flags of its own.
+// Reads the flags that every benchmark shares, and further ones of its own.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -57,11 +57,11 @@ export function readFlags(own = {}) {
 }
 
 /** Version of a Node binary: of the one that servers run on, not of the benchmark's own. */
-export const nodeVersionOf = (node) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim();
+export const readNodeVersion = (node) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim();
 
 /** Major version of a Node binary, for the name of a result. */
-export function nodeMajorOf(node) {
-  return Number(/^v(\d+)/.exec(nodeVersionOf(node))[1]);
+export function readNodeMajor(node) {
+  return Number(/^v(\d+)/.exec(readNodeVersion(node))[1]);
 }
 
 function nodeBinary(asked) {

@@ -24,7 +24,7 @@ export class HttpConnection {
   #bodiless = false;
   #status = 0;
   #bodyBytes = 0;
-  /** What comes next; of a body and a chunk `#left` bytes, the line end of a chunk among them. */
+  /** The part that comes next. `#left` counts the bytes of a body or a chunk, with the line end of a chunk. */
   #reading = 'head';
   #left = 0;
   #readers = {

@@ -75,8 +75,8 @@ export function medianWithInterval(generations: readonly (readonly number[])[]):
 
 /** Throws, and names the files, where a repository has uncommitted changes outside of bench/results. */
 export function refuseUncommittedChanges(folder?: string): void;
-/** Where, when and how a run was made. */
+/** Machine, time, commit and command of a run. */
 export function environment(nodeVersion?: string): object;
-export function nodeMajorOf(node: string): number;
+export function readNodeMajor(node: string): number;
 /** Writes bench/results/`name`.json. */
 export function writeResult(result: { name: string; rows: readonly object[]; [about: string]: unknown }): void;

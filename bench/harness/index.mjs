@@ -5,11 +5,11 @@
 //   await benchmark('my-bench', variants, flags, { request: { path: '/' } });
 //
 // The variant's script listens on a port of its choice and then calls `serveOn(port)`.
-import { nodeVersionOf } from './flags.mjs';
+import { readNodeVersion } from './flags.mjs';
 import { runInterleaved } from './interleaved.mjs';
 import { environment, markdownTable, provenance, summarise, writeResult } from './report.mjs';
 
-export { nodeMajorOf, nodeVersionOf, readFlags } from './flags.mjs';
+export { readNodeMajor, readNodeVersion, readFlags } from './flags.mjs';
 export { runInterleaved } from './interleaved.mjs';
 export { startLoad } from './load.mjs';
 export { startServer, serveOn } from './server.mjs';
@@ -18,7 +18,7 @@ export {
   environment,
   interval,
   provenance,
-  ratioOf,
+  pairRatio,
   refuseUncommittedChanges,
   summarise,
   writeResult,
@@ -30,7 +30,7 @@ export { median, medianWithInterval } from './statistics.mjs';
  * two variants are base and control; `options` as for `runInterleaved`.
  */
 export async function benchmark(name, variants, flags, options = {}) {
-  const where = environment(nodeVersionOf(flags.node));
+  const where = environment(readNodeVersion(flags.node));
   const wanted = ({ name }) => flags.only?.some((part) => name.includes(part)) ?? true;
   const chosen = variants.filter((variant, index) => index < 2 || wanted(variant));
   const result = { name, ...where, ...summarise(chosen, flags, await runInterleaved(chosen, flags, options), options) };

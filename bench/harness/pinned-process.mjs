@@ -23,7 +23,7 @@ export class PinnedProcess {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       env: { ...process.env, NODE_ENV: 'production' },
     });
-    /** What the process says once, when it is ready. */
+    /** The one message of a process that is ready. */
     this.ready = this.#waitFor('ready');
     this.child.on('message', ({ id, result, error }) => {
       const waiting = this.#pending.get(id);

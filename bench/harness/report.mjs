@@ -1,4 +1,4 @@
-// What a run becomes: one JSON file under bench/results, and a Markdown table.
+// Turns a run into one JSON file under bench/results and a Markdown table.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
@@ -9,7 +9,7 @@ import { median, medianWithInterval } from './statistics.mjs';
 
 const RESULTS = new URL('../results/', import.meta.url);
 
-/** What to type to run this benchmark again just so: every flag that was given, as it was given. */
+/** The command that repeats this run: every flag, as it was given. */
 export function commandLine([, script, ...flags] = process.argv) {
   const quoted = flags.map((flag) => (/^[\w./:=,@%+-]+$/.test(flag) ? flag : `'${flag.replaceAll("'", "'\\''")}'`));
   return ['npm run bench --', basename(script, '.mjs'), ...quoted].join(' ');
@@ -26,7 +26,7 @@ export function refuseUncommittedChanges(folder = process.cwd()) {
   );
 }
 
-/** Where, when and how: belongs into every result. Ask before the run: what is committed meanwhile was not measured. */
+/** Machine, time, commit and command of a result. Call it before the run: a later commit was not measured. */
 export function environment(nodeVersion = process.version) {
   return {
     date: new Date().toISOString(),
@@ -61,9 +61,9 @@ export function summarise(variants, flags, { discarded, generations }, { burstMs
       return {
         name,
         cpuUsPerRequest: rounded(all('cpuUs'), 2),
-        cpuRatio: ratioOf(generations, name, variants[0].name, 'cpuUs'),
+        cpuRatio: pairRatio(generations, name, variants[0].name, 'cpuUs'),
         requestsPerS: rounded(all('requestsPerS'), 1),
-        throughputRatio: ratioOf(generations, name, variants[0].name, 'requestsPerS'),
+        throughputRatio: pairRatio(generations, name, variants[0].name, 'requestsPerS'),
         p50Ms: ms('p50Ms'),
         p99Ms: ms('p99Ms'),
         bodyBytes: Math.round(all('bodyBytes')),
@@ -73,7 +73,7 @@ export function summarise(variants, flags, { discarded, generations }, { burstMs
 }
 
 /** `{ median, low, high }` of one variant's bursts over another's, paired by round. */
-export function ratioOf(generations, name, baseName, quantity) {
+export function pairRatio(generations, name, baseName, quantity) {
   const by = generations.map((generation) => pairedRatios(generation, name, baseName, quantity));
   return Object.fromEntries(Object.entries(medianWithInterval(by)).map(([key, value]) => [key, rounded(value, 4)]));
 }

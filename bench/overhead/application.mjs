@@ -6,7 +6,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { serveOn } from '../harness/index.mjs';
 
 export const ROUTE = '/users/:id';
-export const userOf = (id) => ({ id, name: 'Ada Lovelace', email: 'ada@example.org', roles: ['reader', 'writer'] });
+export const makeUser = (id) => ({ id, name: 'Ada Lovelace', email: 'ada@example.org', roles: ['reader', 'writer'] });
 
 /** Decorators by hand, so that the servers run as they are, on any Node. */
 export function decorate(target, ...decorators) {
@@ -20,7 +20,7 @@ export function decorateMethod({ prototype }, name, ...decorators) {
 
 class UsersController {
   findOne(id) {
-    return userOf(id);
+    return makeUser(id);
   }
 }
 decorateMethod(UsersController, 'findOne', Get(':id'));
@@ -38,11 +38,11 @@ export async function serveNest(metadata, { express = false, main = async () => 
   await app.listen(0, '127.0.0.1');
   return app;
 }
-export const portOf = (app) => app.getHttpServer().address().port;
+export const readPort = (app) => app.getHttpServer().address().port;
 
 /** Starts the API with what the variant adds: module imports and providers, and a last look at the application. */
 export async function serveApi({ express = false, imports = [], providers = [], check = () => {} } = {}) {
   const app = await serveNest({ imports, providers, controllers: [UsersController] }, { express });
   check(app);
-  serveOn(portOf(app));
+  serveOn(readPort(app));
 }

@@ -1,4 +1,4 @@
-// What users write by hand: a global interceptor that times the handler with RxJS and keeps a histogram for each route.
+// The interceptor that users write by hand: a global one that times the handler with RxJS and keeps a histogram for each route.
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import { finalize, tap } from 'rxjs';
 import { createHistogram } from 'node:perf_hooks';
@@ -14,11 +14,11 @@ class LatencyInterceptor {
     const key = `${request.method} ${request.routeOptions.url}`;
     return next.handle().pipe(
       tap({ error: () => (this.errors += 1) }),
-      finalize(() => this.histogramOf(key).record(Math.max(1, Math.round((performance.now() - startedMs) * 1000)))),
+      finalize(() => this.findHistogram(key).record(Math.max(1, Math.round((performance.now() - startedMs) * 1000)))),
     );
   }
 
-  histogramOf(key) {
+  findHistogram(key) {
     let histogram = this.histograms.get(key);
     if (histogram === undefined) this.histograms.set(key, (histogram = createHistogram()));
     return histogram;

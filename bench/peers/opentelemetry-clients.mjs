@@ -1,4 +1,4 @@
-// The same of undici (fetch) and ioredis, too.
+// OpenTelemetry's instrumentations of http, undici (fetch) and ioredis.
 import { IORedisInstrumentation } from '@opentelemetry/instrumentation-ioredis';
 import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici';
 import { instrument } from './opentelemetry.mjs';

@@ -13,7 +13,7 @@ const exporter = {
   shutdown: async () => {},
 };
 
-/** Of http, and these. */
+/** Instrumentations of http and these. */
 export function instrument(...others) {
   new NodeTracerProvider({ spanProcessors: [new BatchSpanProcessor(exporter)] }).register();
   registerInstrumentations({ instrumentations: [new HttpInstrumentation(), ...others] });

@@ -6,7 +6,7 @@ const [which, url, redisPort] = process.argv.slice(2);
 if (which === 'opentelemetry') await import('../peers/opentelemetry-clients.mjs');
 
 const { Controller, Get, Param } = await import('@nestjs/common');
-const { decorate, decorateMethod, portOf, serveNest } = await import('../overhead/application.mjs');
+const { decorate, decorateMethod, readPort, serveNest } = await import('../overhead/application.mjs');
 // By `require`, which OpenTelemetry's instrumentation hears.
 const { Redis } = createRequire(import.meta.url)('ioredis');
 
@@ -30,4 +30,4 @@ if (which in OPTIONS) {
   const { PerfModule } = await import('nestjs-perf');
   imports.push(PerfModule.forRoot(OPTIONS[which]));
 }
-serveOn(portOf(await serveNest({ imports, controllers: [OrdersController] })));
+serveOn(readPort(await serveNest({ imports, controllers: [OrdersController] })));

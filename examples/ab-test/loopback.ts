@@ -10,7 +10,7 @@ export interface LoopbackEvent {
 }
 
 export interface Loopback {
-  /** What goes into the SDK's `api` option. */
+  /** The SDK's `api` option. */
   api: string;
   events: LoopbackEvent[];
   close(): Promise<void>;
@@ -51,7 +51,7 @@ export async function startLoopback(gates: Readonly<Record<string, number>>): Pr
   });
   const events: LoopbackEvent[] = [];
   const server = createServer((request, response) => {
-    void bodyOf(request).then((body) => {
+    void readBody(request).then((body) => {
       response.setHeader('content-type', 'application/json');
       if (request.url?.includes('download_config_specs') === true) response.end(specs);
       else if (request.url?.endsWith('/log_event') === true) {
@@ -71,7 +71,7 @@ export async function startLoopback(gates: Readonly<Record<string, number>>): Pr
   };
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const body = Buffer.concat(chunks);

@@ -46,7 +46,7 @@ export class Catalogue {
   }
 }
 
-/** The same, asked less. */
+/** The catalogue again, with caches in front of it. */
 @Injectable()
 export class CachedCatalogue extends Catalogue {
   @Cached({ ttlMs: 60_000, staleMs: 600_000 })

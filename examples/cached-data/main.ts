@@ -9,7 +9,7 @@ type Outcome = { tookMs: number[]; ok: number };
 type Calls = { redis: number; database: number };
 
 const start = (file: string, ...args: string[]): ChildProcess => fork(new URL(file, import.meta.url), args);
-const messageOf = async <T>(child: ChildProcess): Promise<T> => ((await once(child, 'message')) as [T])[0];
+const awaitMessage = async <T>(child: ChildProcess): Promise<T> => ((await once(child, 'message')) as [T])[0];
 
 const redisUrl = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
 const redis = new Redis(redisUrl);
@@ -20,16 +20,16 @@ await redis.hset('brands', { 0: 'Adidas', 1: 'Nike', 2: 'Puma' });
 redis.disconnect();
 
 const shops = ['plain', 'cached'].map((kind) => start('shop.js', kind, redisUrl));
-const urls = await Promise.all(shops.map((shop) => messageOf<string>(shop)));
+const urls = await Promise.all(shops.map((shop) => awaitMessage<string>(shop)));
 
 /** Customers ask both shops by turns, in a process of their own: what they wait is not the shops'. */
-const traffic = (seconds: number): Promise<Outcome[]> => messageOf(start('load.js', String(seconds), ...urls));
+const traffic = (seconds: number): Promise<Outcome[]> => awaitMessage(start('load.js', String(seconds), ...urls));
 
 async function tell(what: string): Promise<Calls[]> {
   return Promise.all(
     shops.map((shop) => {
       shop.send(what);
-      return messageOf<Calls>(shop);
+      return awaitMessage<Calls>(shop);
     }),
   );
 }

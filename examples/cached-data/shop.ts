@@ -27,7 +27,7 @@ class ShopModule {}
 const app = await NestFactory.create(ShopModule, new FastifyAdapter(), { logger: false });
 await app.listen(0, '127.0.0.1');
 
-/** Of each request: calls of Redis and of the database. */
+/** Calls of Redis and of the database by each request. */
 function callsPerRequest(): { redis: number; database: number } {
   const { routes, upstream } = app.get(PerfService).snapshot();
   const requests = routes.reduce((sum, { count }) => sum + count, 0);

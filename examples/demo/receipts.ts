@@ -3,7 +3,7 @@ import { Controller, Inject, Injectable, Post } from '@nestjs/common';
 import { Deferrer, DeferWork, DurableWork, type DeferContext, type DeferredWork } from 'nestjs-perf';
 import { table } from './table.js';
 
-/** What a mail provider takes to accept a receipt. */
+/** Time that a mail provider takes to accept a receipt. */
 const MAIL_MS = 25;
 
 @Injectable()
@@ -30,7 +30,7 @@ export class BookOrder implements DeferredWork<{ id: number }> {
   }
 }
 
-/** The same order twice: its client waits for the receipt, or does not. */
+/** An order whose client waits for the receipt, and one whose client does not. */
 @Controller('checkout')
 export class CheckoutController {
   private lastId = 0;

@@ -3,7 +3,7 @@ import { table } from './table.js';
 
 const ms = (value: number): string => value.toFixed(value < 10 ? 1 : 0);
 
-/** What a user gets without a line of code: every route, from `PerfService.snapshot()`. */
+/** Every route, without a line of the user's code: from `PerfService.snapshot()`. */
 export function routesReport(snapshot: PerfSnapshot): string {
   const rows = [...snapshot.routes]
     .sort((a, b) => b.count - a.count)

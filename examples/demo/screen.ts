@@ -6,7 +6,7 @@ const colours = process.stdout.isTTY && process.stdout.hasColors();
 const styled = (style: Parameters<typeof styleText>[0], text: string): string =>
   colours ? styleText(style, text) : text;
 
-/** What a part shows, in a line of its own, and below it what to look at. */
+/** Prints the title of a part, and below it what to look at. */
 export function part(number: number, title: string, explanation: string): void {
   console.log(`\n${styled(['bold', 'cyan'], `${number}. ${title}`)}\n${styled('dim', explanation)}\n`);
 }
@@ -29,7 +29,7 @@ export class Progress {
   }
 }
 
-/** Of the lines that are no warnings only the address of the page: the demo tells the rest itself. */
+/** Logs warnings and the address of the page: the demo prints the rest itself. */
 export class DemoLogger extends ConsoleLogger {
   override log(message: unknown, ...more: unknown[]): void {
     if (String(message).startsWith('Perf dashboard: ')) super.log(message, ...more);

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Module, type OnModuleDestroy } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { Offload } from 'nestjs-perf/offload';
-import insightsOf, { type Insights, type Row } from './insights.js';
+import computeInsights, { type Insights, type Row } from './insights.js';
 
 const KEY = 'example:pull-requests';
 const TEAMS = ['api', 'web', 'mobile', 'data'];
@@ -13,7 +13,7 @@ export class PullRequests implements OnModuleDestroy {
 
   /** Some 3 MB. */
   async fill(): Promise<void> {
-    const texts = Array.from({ length: 10_000 }, (_, id) => JSON.stringify(rowOf(id)));
+    const texts = Array.from({ length: 10_000 }, (_, id) => JSON.stringify(buildRow(id)));
     await this.redis
       .multi()
       .del(KEY)
@@ -36,20 +36,20 @@ export class TeamInsights {
   constructor(@Inject(PullRequests) private readonly pullRequests: PullRequests) {}
 
   async onTheMainThread(): Promise<Insights> {
-    return insightsOf(await this.pullRequests.all());
+    return computeInsights(await this.pullRequests.all());
   }
 
   /** The query too: nothing but the result travels. */
   @Offload()
   async inAWorker(): Promise<Insights> {
-    return insightsOf(await this.pullRequests.all());
+    return computeInsights(await this.pullRequests.all());
   }
 }
 
 @Module({ providers: [PullRequests, TeamInsights], exports: [PullRequests, TeamInsights] })
 export class OffloadModule {}
 
-function rowOf(id: number): Row {
+function buildRow(id: number): Row {
   const openedMs = Date.UTC(2026, 0, 1) + id * 600_000;
   const at = (hours: number): string => new Date(openedMs + hours * 3_600_000).toISOString();
   return {

@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Somebody else's service. While it stalls it accepts every request and answers none; later it answers what still waits. */
+/** A foreign service. While it stalls it accepts every request and answers none; later it answers what still waits. */
 export class GitHub {
   asked = 0;
   url = '';

@@ -21,7 +21,7 @@ export class Stars {
   }
 }
 
-/** The same with limits: nobody waits for longer than the deadline, and without stars the page is still a page. */
+/** The shop with limits: no visitor waits longer than the deadline, and a page without stars is still a page. */
 @Injectable()
 export class LimitedStars extends Stars {
   constructor(

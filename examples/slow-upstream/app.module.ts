@@ -1,11 +1,11 @@
 import { Controller, Get, Headers, Module } from '@nestjs/common';
 import { PerfModule, type PerfRequest } from 'nestjs-perf';
 import { memorySink } from 'nestjs-perf/testing';
-import { gitHubOf, nameOf } from './github.js';
+import { pickGitHub, nameHost } from './github.js';
 
 export const records = memorySink();
 
-/** What has become slow. */
+/** The upstream that becomes slow. */
 export const slowdown: { of: 'nothing' | 'acme’s GitHub' | 'us' } = { of: 'nothing' };
 
 @Controller('insights')
@@ -13,7 +13,7 @@ class InsightsController {
   @Get()
   async insights(@Headers('x-customer') customer: string) {
     const slow = slowdown.of === 'acme’s GitHub';
-    const response = await fetch(`${gitHubOf(customer)}/repos?slow=${slow}`);
+    const response = await fetch(`${pickGitHub(customer)}/repos?slow=${slow}`);
     const repositories = (await response.json()) as string[];
     return { repositories, checksum: summarize(repositories, customer === 'acme' && slowdown.of === 'us' ? 300 : 1) };
   }
@@ -33,7 +33,7 @@ function summarize(repositories: readonly string[], ms: number): number {
       sinks: [records],
       unit: (request: PerfRequest) => ({ userId: String(request.headers['x-customer']) }),
       // Stand-ins on this machine: by the names that they would have.
-      upstream: { target: ({ host }) => `http ${nameOf(host)}` },
+      upstream: { target: ({ host }) => `http ${nameHost(host)}` },
     }),
   ],
   controllers: [InsightsController],

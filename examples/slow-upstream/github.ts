@@ -17,7 +17,7 @@ const servers = new Map([
   ['api.github.com', server(false)],
   ['ghe.acme.com', server(true)],
 ]);
-const hostOf = (of: Server): string => `127.0.0.1:${(of.address() as AddressInfo).port}`;
+const readHost = (of: Server): string => `127.0.0.1:${(of.address() as AddressInfo).port}`;
 
 export async function startGitHubs(): Promise<void> {
   for (const each of servers.values()) await once(each.listen(0, '127.0.0.1'), 'listening');
@@ -30,7 +30,7 @@ export function stopGitHubs(): void {
   }
 }
 
-export const gitHubOf = (customer: string): string =>
-  `http://${hostOf(servers.get(customer === 'acme' ? 'ghe.acme.com' : 'api.github.com')!)}`;
+export const pickGitHub = (customer: string): string =>
+  `http://${readHost(servers.get(customer === 'acme' ? 'ghe.acme.com' : 'api.github.com')!)}`;
 
-export const nameOf = (host: string): string => [...servers].find(([, each]) => hostOf(each) === host)?.[0] ?? host;
+export const nameHost = (host: string): string => [...servers].find(([, each]) => readHost(each) === host)?.[0] ?? host;

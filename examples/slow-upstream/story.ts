@@ -1,13 +1,13 @@
 import type { PerfService, RequestRecord } from 'nestjs-perf';
 
-/** What became slower, whether it is us or them, and for whom. */
+/** The answer in words: the slower route, us or them, and for whom. */
 export function* tell(
   before: readonly RequestRecord[],
   after: readonly RequestRecord[],
   perf: PerfService,
 ): Generator<string> {
-  const p95Ms = p95Of(after);
-  yield `P95 of GET /insights rose from ${ms(p95Of(before))} to ${ms(p95Ms)}.`;
+  const p95Ms = computeP95(after);
+  yield `P95 of GET /insights rose from ${ms(computeP95(before))} to ${ms(p95Ms)}.`;
 
   const slow = after.filter(({ durationMs }) => durationMs >= p95Ms);
   const tookMs = mean(slow, ({ durationMs }) => durationMs);
@@ -39,7 +39,7 @@ function heaviest(uses: readonly { target: string; wallMs: number }[]): readonly
   return [...byTarget].toSorted(([, a], [, b]) => b - a)[0] ?? ['nobody', 0];
 }
 
-function p95Of(requests: readonly RequestRecord[]): number {
+function computeP95(requests: readonly RequestRecord[]): number {
   const sorted = requests.map(({ durationMs }) => durationMs).toSorted((a, b) => a - b);
   return sorted[Math.ceil(0.95 * sorted.length) - 1]!;
 }

@@ -149,7 +149,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     if (isAlone && !isMinified) return new MethodLevel2(this.level2, method, this.host.report);
     const cause = `"${method}" stays in level 1`;
     const why = isMinified
-      ? 'a minifier has named its class, and another build gives that name to another one. Keep class names (`keepNames` of esbuild)'
+      ? 'a minifier has renamed its class, and the next build may give that name to another class. Keep class names (`keepNames` of esbuild)'
       : 'several providers have this name. Give each a token of its own';
     this.host.report.report(cause, `${cause}: ${why}.`);
     return null;

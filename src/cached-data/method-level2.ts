@@ -20,7 +20,10 @@ export class MethodLevel2 {
       return { value: fromText(text) };
     } catch (error) {
       const cause = `level 2 of "${this.method}"`;
-      this.report.report(cause, `Level 2 holds no JSON for "${this.method}": ${String(error)}`);
+      this.report.report(
+        cause,
+        `The level that all pods share returned no JSON for "${this.method}": ${String(error)}`,
+      );
       return null;
     }
   }

@@ -251,7 +251,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     const text =
       seen === null || seen.method === null
         ? `The event loop has been blocked for ${ms} ms and still is`
-        : `${seen.method} ${seen.route}${handler} blocks the event loop for ${ms} ms and still does`;
+        : `${seen.method} ${seen.route}${handler} has blocked the event loop for ${ms} ms and still does`;
     writeToStderr(`[Perf] ${text}${where}\n`);
   }
 

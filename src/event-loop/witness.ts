@@ -82,7 +82,9 @@ export class Witness {
       if ('failed' in message) return this.failed(message.failed);
       this.port = message.listening;
       const address = `http://${host.includes(':') ? `[${host}]` : host}:${message.listening}`;
-      this.logger.log(`The witness answers while the event loop is stuck: GET ${address}/live and ${address}/metrics`);
+      this.logger.log(
+        `Liveness and metrics, answered even while the event loop is stuck: GET ${address}/live and ${address}/metrics`,
+      );
     });
     // Last: a listener of `message` refs the worker again.
     worker.unref();

@@ -64,7 +64,7 @@ function* callsOfFastRoutes(targets: readonly Target[]): Generator<Finding> {
       const slowMs = route.handler?.slowMs ?? Infinity;
       if (requests < MIN_REQUESTS || slowMs > FAST_MS) continue;
       const asks = routeName(route);
-      const text = `${asks} is to answer within ${slowMs} ms, and calls ${name} for ${ms(wallMs / requests)} a request`;
+      const text = `${asks} may take ${slowMs} ms, and waits ${ms(wallMs / requests)} a request for ${name}`;
       yield { kind: 'call-on-fast-route', route: asks, text };
     }
   }

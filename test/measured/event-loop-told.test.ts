@@ -24,7 +24,7 @@ describe.each(nodeBinaries())('on $name the sampler of a process', ({ execPath }
     await start({ adapter });
     const hanging = load.get('/later/loop?ms=600000&token=hunter2').catch((error: unknown) => error);
     const told =
-      /\[Perf\] GET \/later\/:kind \(BlockersController\.later\) blocks the event loop for \d+ ms and still does at test\/fixtures\/blockers\.controller\.ts:(\d+):\d+ \(spin\)/;
+      /\[Perf\] GET \/later\/:kind \(BlockersController\.later\) has blocked the event loop for \d+ ms and still does at test\/fixtures\/blockers\.controller\.ts:(\d+):\d+ \(spin\)/;
     await until('the hang to be told of', () => told.test(server.stderr), DEADLINE_MS);
     expect(Number(told.exec(server.stderr)![1])).toBe(markedLines.get('loop'));
     expect(server.stderr).not.toContain('hunter2');

@@ -19,7 +19,7 @@ describe.each(nodeBinaries())('what the sampler writes while a block lasts, on $
   it('is of that block: not the request and not the line of an earlier one', async () => {
     const { stdout, said } = await run();
     expect(said).toEqual([
-      '[Perf] GET /reports/:id (ReportsController.get) blocks the event loop for N ms and still does at /srv/app/render.js:48:11 (renderRows)',
+      '[Perf] GET /reports/:id (ReportsController.get) has blocked the event loop for N ms and still does at /srv/app/render.js:48:11 (renderRows)',
       '[Perf] The event loop has been blocked for N ms and still is',
     ]);
     expect(stdout).toBe('');

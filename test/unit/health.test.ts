@@ -40,7 +40,7 @@ describe('health', () => {
   it.each<[string, (given: ReturnType<typeof snapshot>) => void]>([
     ['event loop: 97 % busy', ({ eventLoop }) => (eventLoop.utilization = 0.97)],
     [
-      'event loop: p99 delay 800 ms, which requests wait before they are seen',
+      'event loop: p99 delay 800 ms, for which requests wait before Node reads them',
       ({ eventLoop }) => (eventLoop.delayMs.p99 = 800),
     ],
     ['throttling: 40 % of CPU periods', ({ resources }) => (resources.cpu.window!.throttledRatio = 0.4)],

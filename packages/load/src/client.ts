@@ -11,7 +11,7 @@ export interface Answer {
   readonly type: string;
   /** `content-encoding`, of the body. */
   readonly encoding: string;
-  /** Where it leads to, without the place of the target itself. */
+  /** The target of a redirect, without the origin of the server itself. */
   readonly location: string;
 }
 
@@ -53,7 +53,7 @@ export class Client {
       });
       const type = String(response.headers['content-type'] ?? '');
       const encoding = String(response.headers['content-encoding'] ?? '');
-      const location = this.placeOf(String(response.headers['location'] ?? ''), path);
+      const location = this.resolveRedirect(String(response.headers['location'] ?? ''), path);
       const head = { status: response.statusCode, failure: null, type, encoding, location };
       const kept: Buffer[] = [];
       let bytes = 0;
@@ -72,7 +72,7 @@ export class Client {
   }
 
   /** Two targets of one release lead to the same place, each its own. */
-  private placeOf(location: string, path: string): string {
+  private resolveRedirect(location: string, path: string): string {
     const asked = this.base.origin + this.prefix + path;
     if (location === '' || !URL.canParse(location, asked)) return location;
     return new URL(location, asked).href.replaceAll(this.own, '') || '/';

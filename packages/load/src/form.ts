@@ -1,18 +1,18 @@
 /** A parsed form as its text again: as Express's parser reads it, which nests, and Fastify's, which does not. */
-export function formOf(fields: object): string {
-  return new URLSearchParams(Object.entries(fields).flatMap(([name, value]) => pairsOf(name, value))).toString();
+export function encodeForm(fields: object): string {
+  return new URLSearchParams(Object.entries(fields).flatMap(([name, value]) => encodePairs(name, value))).toString();
 }
 
-function pairsOf(name: string, value: unknown): [string, string][] {
-  if (Array.isArray(value)) return itemsOf(name, value as unknown[]);
+function encodePairs(name: string, value: unknown): [string, string][] {
+  if (Array.isArray(value)) return encodeItems(name, value as unknown[]);
   if (typeof value === 'object' && value !== null)
-    return Object.entries(value).flatMap(([key, inner]) => pairsOf(`${name}[${key}]`, inner));
+    return Object.entries(value).flatMap(([key, inner]) => encodePairs(`${name}[${key}]`, inner));
   return [[name, typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value)]];
 }
 
-function itemsOf(name: string, items: readonly unknown[]): [string, string][] {
+function encodeItems(name: string, items: readonly unknown[]): [string, string][] {
   if (items.some((item) => typeof item === 'object' && item !== null))
-    return items.flatMap((item, i) => pairsOf(`${name}[${i}]`, item));
+    return items.flatMap((item, i) => encodePairs(`${name}[${i}]`, item));
   // A field that came several times is a list in the recording. Only brackets make a list of one.
-  return items.flatMap((item) => pairsOf(items.length === 1 ? `${name}[]` : name, item));
+  return items.flatMap((item) => encodePairs(items.length === 1 ? `${name}[]` : name, item));
 }

@@ -14,7 +14,7 @@ interface Condition {
   readonly text: string;
 }
 
-/** What must hold: all of its conditions. */
+/** A gate: all of its conditions must hold. */
 export class Gate {
   private readonly conditions: readonly Condition[];
 
@@ -25,16 +25,16 @@ export class Gate {
       .split(/[\s,]+/)
       .filter((part) => part !== '');
     if (parts.length === 0) throw new UsageError("--gate must hold a condition such as 'p95<100ms errors<0.1%'.");
-    this.conditions = parts.map(conditionOf);
+    this.conditions = parts.map(parseCondition);
   }
 
-  /** Of an answer that a user would wait for; null without a condition on latency. */
+  /** Latency that a user would wait for; null without a condition on latency. */
   get slowestMs(): number | null {
     const limits = this.conditions.filter(({ metric }) => metric !== 'errors').map(({ limit }) => limit);
     return limits.length === 0 ? null : Math.max(...limits);
   }
 
-  /** What does not hold, and what was measured instead: `'p95<100ms: 318 ms'`. */
+  /** Conditions that fail, with the measured value: `'p95<100ms: 318 ms'`. */
   failures({ durationMs, errorShare }: Omit<Figures, 'requests'>): string[] {
     return this.conditions.flatMap(({ metric, limit, includes, text }) => {
       const value = metric === 'errors' ? errorShare : durationMs[metric];
@@ -44,7 +44,7 @@ export class Gate {
   }
 }
 
-function conditionOf(text: string): Condition {
+function parseCondition(text: string): Condition {
   const [, metric, sign, amount, unit] = /^([\w.]+)(<=?)(\d+(?:\.\d+)?)(ms|s|%)$/.exec(text) ?? [];
   const includes = sign === '<=';
   const wrong = new UsageError(`--gate: "${text}" is no condition. They look like p95<100ms, p99<1s and errors<0.1%.`);

@@ -7,5 +7,5 @@ export const OF_CONNECTION: ReadonlySet<string> = new Set([
   'expect',
 ]);
 
-/** What Node sends: no control and nothing beyond Latin-1. */
+/** Characters that Node sends in a header: no control, nothing beyond Latin-1. */
 export const isHeaderValue = (value: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(value);

@@ -9,7 +9,7 @@ export interface Judgement extends Figures {
   readonly failures: Readonly<Record<string, number>>;
   readonly otherStatus: Readonly<Record<string, number>>;
   readonly outcome: 'holds' | 'fails' | 'void';
-  /** What of the gate does not hold, or why it is void. */
+  /** The gate's failed conditions, or why the run is void. */
   readonly because: readonly string[];
   readonly lateShare: number;
   readonly ownCpu: number;
@@ -34,13 +34,13 @@ export function judged({ outcomes, unsent, voidBecause, lateShare, ownCpu }: Loa
   };
 }
 
-export function wordsOf({ outcome, because }: Judgement): string {
+export function describeOutcome({ outcome, because }: Judgement): string {
   if (outcome === 'holds') return outcome;
   return `${outcome === 'void' ? 'void:' : outcome} ${because.join(', ')}`;
 }
 
 /** The most frequent: `'errors: 4 × 503'`; null without any. */
-export function errorsOf({ failures }: Judgement): string | null {
+export function listErrors({ failures }: Judgement): string | null {
   const [most] = Object.entries(failures).toSorted(([, a], [, b]) => b - a);
   return most === undefined ? null : `errors: ${most[1]} × ${printable(most[0])}`;
 }
@@ -58,10 +58,10 @@ export function* otherAnswers(
   yield `${count} of ${requests} answers have another status than ${expected}, most ${most[0]}. ${advice} --header 'authorization: …'`;
 }
 
-const timeOf = (value: number): string => (Number.isNaN(value) ? '-' : value === Infinity ? 'error' : ms(value));
+const formatTime = (value: number): string => (Number.isNaN(value) ? '-' : value === Infinity ? 'error' : ms(value));
 
 /** For a line below others of its kind. */
-export function columnsOf({ requests, durationMs: { p50, p95, p99 }, errorShare }: Figures): string {
-  const [a, b, c] = [p50, p95, p99].map((value) => timeOf(value).padStart(7));
+export function formatColumns({ requests, durationMs: { p50, p95, p99 }, errorShare }: Figures): string {
+  const [a, b, c] = [p50, p95, p99].map((value) => formatTime(value).padStart(7));
   return `${String(requests).padStart(7)} requests  p50 ${a}  p95 ${b}  p99 ${c}  errors ${percent(errorShare)}`;
 }

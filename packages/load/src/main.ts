@@ -1,6 +1,6 @@
 import { constants, setPriority } from 'node:os';
 import { diff } from './diff/diff.js';
-import { readArguments, textOf, type Command, type CommandResult, type Given, type Print } from './options.js';
+import { readArguments, readText, type Command, type CommandResult, type Given, type Print } from './options.js';
 import { ramp } from './ramp/ramp.js';
 import { replay } from './replay.js';
 import { Report } from './report.js';
@@ -28,7 +28,7 @@ async function main(args: readonly string[]): Promise<number> {
   };
   try {
     const { command, operand, options } = readArguments(args);
-    begun = new Report(command, options, command === 'ramp' ? textOf(options, 'from') : operand);
+    begun = new Report(command, options, command === 'ramp' ? readText(options, 'from') : operand);
     // Before ten minutes of load, not after them; and no result of an older run stays.
     begun.begin();
     for (const signal of SIGNALS) process.on(signal, stop);
@@ -54,7 +54,7 @@ try {
 }
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    // Who reads may leave early, as `head` does: the run goes on, for its files and its exit code.
+    // The reader of stdout may leave early, as `head` does: the run goes on, for its files and its exit code.
     if (error.code !== 'EPIPE') throw error;
   });
 process.exitCode = await main(process.argv.slice(2));

@@ -8,19 +8,19 @@ import type { TrafficRequest } from './traffic.js';
 const LATE_MS = 5;
 const MAX_LATE_SHARE = 0.05;
 const MAX_OWN_CPU = 0.9;
-/** What this machine lacks, not the server. */
+/** Faults of this machine, rather than of the server. */
 const OWN_FAILURES = ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'];
 /** Nothing that serves anybody lets so many wait. */
 const MAX_IN_FLIGHT = 10_000;
 
-/** What a run of intended starts came to. */
+/** The result of a run of intended starts. */
 export interface LoadResult {
   readonly outcomes: Outcomes;
   /** Share of starts that were late, 0 to 1. */
   readonly lateShare: number;
   /** CPU that this process took while it started requests, cores. */
   readonly ownCpu: number;
-  /** Not sent any more since so many were waiting. */
+  /** Requests that were not sent because too many were waiting. */
   readonly unsent: number;
   /** Why it says nothing of the server; null when it does. */
   readonly voidBecause: string | null;

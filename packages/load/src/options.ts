@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util';
 import type { Chart } from './page.js';
-import { durationMs, headersOf } from './quantity.js';
+import { durationMs, parseHeaders } from './quantity.js';
 import { UsageError } from './usage.js';
 
 const one = (fallback?: string) => ({ type: 'string', ...(fallback !== undefined && { default: fallback }) }) as const;
 const several = { type: 'string', multiple: true, default: [] as string[] } as const;
 
-/** What every command takes. */
+/** Options of every command. */
 const COMMON = {
   allow: several,
   header: several,
@@ -57,21 +57,21 @@ export function readArguments([command = '', ...rest]: readonly string[]) {
   }
 }
 
-/** Of every command, checked. */
-export const commonOf = (options: Given) => ({
-  allow: listOf(options, 'allow'),
-  mine: listOf(options, 'target-is-mine'),
-  headers: headersOf(listOf(options, 'header'), '--header'),
-  timeoutMs: Math.max(1, durationMs(textOf(options, 'timeout'), '--timeout')),
+/** Options of every command, checked. */
+export const readCommon = (options: Given) => ({
+  allow: readList(options, 'allow'),
+  mine: readList(options, 'target-is-mine'),
+  headers: parseHeaders(readList(options, 'header'), '--header'),
+  timeoutMs: Math.max(1, durationMs(readText(options, 'timeout'), '--timeout')),
 });
 
-export const listOf = (options: Given, name: string): string[] => options[name] as string[];
-export const textOf = (options: Given, name: string): string => options[name] as string;
+export const readList = (options: Given, name: string): string[] => options[name] as string[];
+export const readText = (options: Given, name: string): string => options[name] as string;
 
 /** Says a line. `known` is what `--json` holds by now, should nothing follow. */
 export type Print = (line: string, known?: object) => void;
 
-/** What a command came to. */
+/** The outcome of a command. */
 export interface CommandResult {
   readonly exitCode: number;
   /** For `--json`. */

@@ -15,7 +15,7 @@ export interface Outcome extends Answer {
   readonly failed: boolean;
 }
 
-/** What a gate judges, and what is told. */
+/** Figures that a gate judges and a report prints. */
 export interface Figures {
   readonly requests: number;
   readonly durationMs: LatencyFigures;
@@ -23,13 +23,13 @@ export interface Figures {
   readonly errorShare: number;
 }
 
-/** What has become of the requests of a run, or of one of its routes. */
+/** Outcomes of the requests of a run, or of one of its routes. */
 export class Outcomes {
   /** Why answers count as failed: `'timeout'`, `'503'`. */
   readonly failures = new Map<string, number>();
   /** Answers with another status than was expected, by `'200 → 401'`. */
   readonly otherStatus = new Map<string, number>();
-  /** Of any status. */
+  /** Answers of any status. */
   answers = 0;
   /** Answers that have not failed, and still have not done what was done when it was recorded. */
   refused = 0;
@@ -48,12 +48,12 @@ export class Outcomes {
   figures(): Figures {
     const requests = this.latenciesMs.length;
     const errorShare = requests === 0 ? 0 : sum(this.failures.values()) / requests;
-    return { requests, durationMs: figuresOf(this.answers === 0 ? [] : this.latenciesMs), errorShare };
+    return { requests, durationMs: summarise(this.answers === 0 ? [] : this.latenciesMs), errorShare };
   }
 }
 
 /** Quantiles by the nearest rank. */
-function figuresOf(latenciesMs: readonly number[]): LatencyFigures {
+function summarise(latenciesMs: readonly number[]): LatencyFigures {
   const ascending = Float64Array.from(latenciesMs).sort();
   const quantiles = Object.entries(QUANTILES).map(([name, q]) => [
     name,

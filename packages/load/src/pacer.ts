@@ -4,7 +4,7 @@ const EARLY_MS = 1;
 /** A longer one would fire at once. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 
-/** Of one run: time since its start. */
+/** Time since the start of the run. */
 export interface Pace {
   readonly nowMs: () => number;
   /** No more starts. */

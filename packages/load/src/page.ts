@@ -26,7 +26,7 @@ meter { width: 100%; }
 .bad { font-weight: bold; }`;
 
 /** The result as one file that needs nothing else: what was said, and a bar for each step or route. */
-export function pageOf(title: string, said: readonly string[], { title: caption, bars }: Chart): string {
+export function renderPage(title: string, said: readonly string[], { title: caption, bars }: Chart): string {
   const most = Math.max(...bars.map(({ value }) => (Number.isFinite(value) ? value : 0)), Number.MIN_VALUE);
   const rows = bars.map(({ name, value, text, isBad }) => {
     const length = Number.isFinite(value) ? value / most : 0;

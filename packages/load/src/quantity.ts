@@ -25,7 +25,7 @@ export function positive(text: string, option: string): number {
 }
 
 /** `'1,2,3'`: each above the one before. */
-export function stepsOf(text: string): number[] {
+export function parseSteps(text: string): number[] {
   const steps = text.split(',').map((part) => positive(part, '--steps'));
   if (steps.some((step, i) => i > 0 && step <= steps[i - 1]!))
     throw new UsageError(`--steps must rise, such as 1,2,3,4, got "${text}".`);
@@ -33,7 +33,7 @@ export function stepsOf(text: string): number[] {
 }
 
 /** `'name: value'` */
-export function headersOf(given: readonly string[], option: string): Record<string, string> {
+export function parseHeaders(given: readonly string[], option: string): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const text of given) {
     const [, name, value] = /^([\w-]+)\s*:\s*(.*)$/s.exec(text) ?? [];

@@ -2,13 +2,13 @@ import { Allowed } from './allowed.js';
 import { Client, type Answer } from './client.js';
 import { sum } from './counts.js';
 import { Gate } from './gate.js';
-import { columnsOf, errorsOf, judged, otherAnswers, wordsOf } from './judgement.js';
+import { formatColumns, listErrors, judged, otherAnswers, describeOutcome } from './judgement.js';
 import { runOpenLoop } from './open-loop.js';
 import { Outcomes } from './outcomes.js';
-import { commonOf, textOf, type CommandResult, type Given, type Print } from './options.js';
+import { readCommon, readText, type CommandResult, type Given, type Print } from './options.js';
 import { ms, positive, printable } from './quantity.js';
-import { baseOf, targetOf } from './target.js';
-import { leftOut, nameOf, readTraffic, type TrafficRequest } from './traffic.js';
+import { readBase, checkTarget } from './target.js';
+import { leftOut, nameRoute, readTraffic, type TrafficRequest } from './traffic.js';
 import { warmUp } from './warm-up.js';
 import { EXIT } from './usage.js';
 
@@ -16,10 +16,10 @@ const NAME_WIDTH = 28;
 
 /** A recording again: each request at its time, `speed` times as fast, and each session in its order. */
 export async function replay(file: string, options: Given, print: Print): Promise<CommandResult> {
-  const { allow, mine, headers, timeoutMs } = commonOf(options);
-  const base = baseOf(targetOf(textOf(options, 'target'), '--target', mine), '--target');
-  const speed = positive(textOf(options, 'speed'), '--speed');
-  const gate = options['gate'] === undefined ? null : new Gate(textOf(options, 'gate'));
+  const { allow, mine, headers, timeoutMs } = readCommon(options);
+  const base = readBase(checkTarget(readText(options, 'target'), '--target', mine), '--target');
+  const speed = positive(readText(options, 'speed'), '--speed');
+  const gate = options['gate'] === undefined ? null : new Gate(readText(options, 'gate'));
   const traffic = await readTraffic(file, new Allowed(allow));
   for (const line of leftOut(traffic)) print(line);
   const { requests } = traffic;
@@ -32,7 +32,7 @@ export async function replay(file: string, options: Given, print: Print): Promis
       requestAt: (index) => requests[index]!,
       send: inSessions((request) => client.send(request)),
       ended(outcome) {
-        const name = nameOf(outcome.request);
+        const name = nameRoute(outcome.request);
         const route = routes.get(name) ?? new Outcomes();
         routes.set(name, route);
         route.add(outcome);
@@ -44,11 +44,11 @@ export async function replay(file: string, options: Given, print: Print): Promis
     const byRoute = [...routes]
       .map(([name, outcomes]) => ({ name, errors: sum(outcomes.failures.values()), ...outcomes.figures() }))
       .toSorted((a, b) => b.requests - a.requests);
-    for (const route of byRoute) print(`${printable(route.name).padEnd(NAME_WIDTH)} ${columnsOf(route)}`);
-    const errors = errorsOf(judgement);
+    for (const route of byRoute) print(`${printable(route.name).padEnd(NAME_WIDTH)} ${formatColumns(route)}`);
+    const errors = listErrors(judgement);
     if (errors !== null) print(errors);
-    const said = gate === null && outcome === 'holds' ? '' : wordsOf(judgement);
-    print(`${'replay'.padEnd(NAME_WIDTH)} ${columnsOf(judgement)}  ${said}`.trimEnd());
+    const said = gate === null && outcome === 'holds' ? '' : describeOutcome(judgement);
+    print(`${'replay'.padEnd(NAME_WIDTH)} ${formatColumns(judgement)}  ${said}`.trimEnd());
     const bars = byRoute.map(({ name, durationMs: { p95 }, errors }) => {
       return { name, value: p95, text: ms(p95), isBad: errors > 0 };
     });

@@ -1,7 +1,7 @@
 import { statSync, writeFileSync, type BigIntStats } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command, Given, Print } from './options.js';
-import { pageOf, type Chart } from './page.js';
+import { renderPage, type Chart } from './page.js';
 import { UsageError } from './usage.js';
 
 const NOTHING: Chart = { title: 'Nothing was measured', bars: [] };
@@ -9,9 +9,9 @@ const NOTHING: Chart = { title: 'Nothing was measured', bars: [] };
 /** The JSON last: it tells the exit code, and a pipe cannot take it back. */
 const FILES = ['html', 'json'] as const;
 
-/** What is said of a run, and the files that hold it. */
+/** The report of a run, on stdout and in files. */
 export class Report {
-  /** Of the result, before its end. */
+  /** The result before the end of the run. */
   private known: object = {};
   private readonly said: string[] = [];
 
@@ -61,12 +61,12 @@ export class Report {
     const file = this.options[name];
     if (typeof file !== 'string') return;
     try {
-      // What is no file keeps all that it is given: only the end of the run.
+      // A pipe or device keeps all that is written to it: it gets only the end of the run.
       if (exitCode === null && isStream(file)) return;
       const text =
         name === 'json'
           ? `${JSON.stringify({ command, exitCode, ...json }, null, 2)}\n`
-          : pageOf(`nestjs-perf-load ${command}: ${exitCode ?? 'not ended'}`, said, chart);
+          : renderPage(`nestjs-perf-load ${command}: ${exitCode ?? 'not ended'}`, said, chart);
       writeFileSync(file, text);
     } catch (error) {
       throw new UsageError(`--${name} ${file} cannot be written: ${(error as Error).message}`, { cause: error });
@@ -77,17 +77,17 @@ export class Report {
 /** By whatever name. A stream is given both, one after the other. */
 function isSameFile(one: string | undefined, other: string | undefined): boolean {
   if (one === undefined || other === undefined || isStream(one)) return false;
-  const [a, b] = [statOf(one), statOf(other)];
+  const [a, b] = [readStats(one), readStats(other)];
   return a !== null && b !== null ? a.dev === b.dev && a.ino === b.ino : resolve(one) === resolve(other);
 }
 
 function isStream(file: string): boolean {
-  const found = statOf(file);
+  const found = readStats(file);
   return found !== null && !found.isFile() && !found.isDirectory();
 }
 
 /** Null where there is none yet, or none that may be looked at. */
-function statOf(file: string): BigIntStats | null {
+function readStats(file: string): BigIntStats | null {
   try {
     return statSync(file, { bigint: true });
   } catch {

@@ -7,7 +7,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
  * A URL that may be loaded: on this machine, or a host that `--target-is-mine` names in full.
  * @throws UsageError
  */
-export function targetOf(text: string | undefined, option: string, mine: readonly string[]): URL {
+export function checkTarget(text: string | undefined, option: string, mine: readonly string[]): URL {
   if (text === undefined) throw new UsageError(`${option} is missing: a URL such as http://127.0.0.1:3000.`);
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
@@ -22,10 +22,10 @@ export function targetOf(text: string | undefined, option: string, mine: readonl
 }
 
 /**
- * What stands before the path of each request of a recording: `http://127.0.0.1/v2` too.
+ * The prefix of each recorded path: `http://127.0.0.1/v2` too.
  * @throws UsageError for a query, which could stand nowhere
  */
-export function baseOf(url: URL, option: string): URL {
+export function readBase(url: URL, option: string): URL {
   if (url.search === '') return url;
   throw new UsageError(`${option} must hold no query: each request of the recording has its own.`);
 }

@@ -5,12 +5,12 @@ import type { Readable } from 'node:stream';
 import { constants, createGunzip } from 'node:zlib';
 import type { Allowed } from './allowed.js';
 import { increment, sum } from './counts.js';
-import { formOf } from './form.js';
+import { encodeForm } from './form.js';
 import { isHeaderValue, OF_CONNECTION } from './headers.js';
 import { printable, shellWord } from './quantity.js';
 import { UsageError } from './usage.js';
 
-/** What can be held in memory; a recording is 64 MiB unless somebody raised `maxBytes`. */
+/** The largest recording that fits into memory; one is 64 MiB unless `maxBytes` was raised. */
 const MAX_TEXT_BYTES = 512 * 1024 * 1024;
 
 /** One request of a recording, as it is sent again. */
@@ -31,8 +31,8 @@ export interface TrafficRequest {
   readonly status: number | null;
 }
 
-/** Of no recording. */
-export const getOf = (path: string): TrafficRequest => ({
+/** Traffic without a recording. */
+export const makeGet = (path: string): TrafficRequest => ({
   method: 'GET',
   path,
   route: path.split('?', 1)[0]!,
@@ -45,7 +45,7 @@ export const getOf = (path: string): TrafficRequest => ({
 });
 
 /** `'GET /users/:id'` */
-export const nameOf = ({ method, route }: TrafficRequest): string => `${method} ${route}`;
+export const nameRoute = ({ method, route }: TrafficRequest): string => `${method} ${route}`;
 
 export interface Traffic {
   /** In the order in which they came. */
@@ -71,27 +71,27 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
   /** A line that is none may be the last one of a process that was killed. */
   let broken: UsageError | null = null;
   try {
-    const lines = createInterface({ input: await textOf(file), crlfDelay: Infinity });
+    const lines = createInterface({ input: await openText(file), crlfDelay: Infinity });
     for await (const line of lines) {
       number += 1;
       if ((bytes += line.length) > MAX_TEXT_BYTES)
         throw new UsageError(`${file} holds more than 512 MiB of text: record less.`);
       if (line.trim() === '') continue;
       if (broken !== null) throw broken;
-      const fields = fieldsOf(line);
+      const fields = parseFields(line);
       if (fields === null) {
         broken = new UsageError(`${file}:${number} is no JSON. Is it a recording of perf.recording?`);
         continue;
       }
-      const request = requestOf(fields, `${file}:${number}`);
+      const request = readRequest(fields, `${file}:${number}`);
       const why = unsendableSince(request, fields);
       if (why !== ODD && !allowed.has(request))
-        increment(notAllowed, fields['route'] === '' ? NO_ROUTE : nameOf(request));
+        increment(notAllowed, fields['route'] === '' ? NO_ROUTE : nameRoute(request));
       else if (why === null) requests.push(request);
       else {
         const counts = unsendable.get(why) ?? new Map<string, number>();
         unsendable.set(why, counts);
-        increment(counts, nameOf(request));
+        increment(counts, nameRoute(request));
       }
     }
   } catch (error) {
@@ -108,7 +108,7 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
   return { requests: inOrder, notAllowed, unsendable, endsBroken: broken !== null };
 }
 
-/** What of a recording is not sent. */
+/** Requests of a recording that are not sent. */
 export function* leftOut({ notAllowed, unsendable, endsBroken }: Traffic): Generator<string> {
   if (endsBroken) yield 'The last line is not whole and left out: the process ended while it recorded.';
   yield* notSendable(unsendable);
@@ -133,7 +133,7 @@ function* notSendable(unsendable: Traffic['unsendable']): Generator<string> {
   }
 }
 
-async function textOf(file: string): Promise<Readable> {
+async function openText(file: string): Promise<Readable> {
   const handle = await open(file);
   const { buffer } = await handle.read(Buffer.alloc(2), 0, 2, 0);
   await handle.close();
@@ -146,13 +146,13 @@ async function textOf(file: string): Promise<Readable> {
 }
 
 const CONDITIONS = ['if-none-match', 'if-modified-since'];
-/** Of the connection, or made anew for each request. */
+/** Headers of the connection, and those that each request gets anew. */
 const OWN_HEADERS = new Set([...OF_CONNECTION, 'host', 'connection', 'te']);
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Null for what is no JSON. */
-function fieldsOf(line: string): Fields | null {
+function parseFields(line: string): Fields | null {
   try {
     return (JSON.parse(line) ?? {}) as Fields;
   } catch {
@@ -160,7 +160,7 @@ function fieldsOf(line: string): Fields | null {
   }
 }
 
-function requestOf(
+function readRequest(
   { v, t, durationMs, method, url, route, headers: given, body, status, session }: Fields,
   at: string,
 ): TrafficRequest {
@@ -175,14 +175,14 @@ function requestOf(
   const atMs = typeof t === 'number' ? t : 0;
   // Half a surrogate pair has no encoding.
   const path = /\p{Surrogate}/u.test(url) ? '' : encodeURI(url).replaceAll('%25', '%');
-  // What else the client asked for, as `no-cache`, is not known.
+  // Further directives of the client, as `no-cache`, are not known.
   if (status !== 304) for (const name of CONDITIONS) delete headers[name];
   return {
     method,
     path,
     route: typeof route === 'string' && route !== '' ? route : path.split('?', 1)[0]!,
     headers,
-    body: bodyOf(body, headers),
+    body: encodeBody(body, headers),
     atMs,
     answeredAtMs: typeof durationMs === 'number' ? atMs + durationMs : null,
     session: typeof session === 'string' ? session : null,
@@ -205,16 +205,16 @@ function unsendableSince({ method, path }: TrafficRequest, { redacted }: Fields)
   return redacted.includes('url') ? WITHOUT_URL : redacted.includes('body') ? WITHOUT_BODY : null;
 }
 
-/** What is redacted stays away, and what no header may hold. */
+/** Leaves out redacted values, and values that no header may hold. */
 const isSent = (name: string, value: string): boolean =>
   /^[\w-]+$/.test(name) && isHeaderValue(value) && value !== '[redacted]' && !OWN_HEADERS.has(name.toLowerCase());
 
-function bodyOf(body: unknown, headers: Record<string, string>): string | null {
+function encodeBody(body: unknown, headers: Record<string, string>): string | null {
   if (body === null || body === undefined) return null;
   if (typeof body === 'string') return body;
   if (!(headers['content-type'] ?? '').startsWith('application/x-www-form-urlencoded')) {
     headers['content-type'] ??= 'application/json';
     return JSON.stringify(body);
   }
-  return formOf(Object(body) as object);
+  return encodeForm(Object(body) as object);
 }

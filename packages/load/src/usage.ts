@@ -1,4 +1,4 @@
-/** What was asked for cannot be done: said on stderr, exit code 64 (EX_USAGE of sysexits.h). */
+/** A request that cannot be fulfilled: a message on stderr, exit code 64 (EX_USAGE of sysexits.h). */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { Client } from './client.js';
 import { runOpenLoop } from './open-loop.js';
 import { evenly } from './pacer.js';
-import { getOf } from './traffic.js';
+import { makeGet } from './traffic.js';
 
-const REQUEST = getOf('/');
+const REQUEST = makeGet('/');
 
-/** What is compiled while it runs starts late. So it runs against a server of its own first: the target sees nothing of it. */
+/** Code that V8 compiles while it runs starts late. So the generator first runs against a server of its own, which the target does not see. */
 export async function warmUp(): Promise<void> {
   const server = createServer((_, response) => response.end('{}'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

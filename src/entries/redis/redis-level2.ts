@@ -192,7 +192,7 @@ export class RedisLevel2 implements Level2 {
     if (this.late >= MAX_LATE) this.leftAloneUntilMs = performance.now() + LEFT_ALONE_MS;
     this.listener.report(
       'redisCache is late',
-      `redisCache(): no answer within ${this.deadlineMs} ms; values come from their sources.`,
+      `redisCache(): Redis did not answer within ${this.deadlineMs} ms; values are loaded from their source instead.`,
     );
     return null;
   }

@@ -41,13 +41,13 @@ export function comparisonText(given: Omit<PerfComparison, 'text'>): string {
     lines.push(
       `${sentence(whole)} ${wholeNumber.format(whole.before.count)} and ${wholeNumber.format(whole.after.count)} requests.`,
     );
-    if (Math.abs(mix) >= 0.01) lines.push(`Other shares of the routes alone explain ${percentText(mix)}.`);
+    if (Math.abs(mix) >= 0.01) lines.push(`The mix of routes alone explains ${percentText(mix)}.`);
     const moved = routes.filter((one) => one !== whole && excludesZero(one.latency));
     for (const one of moved.slice(0, SHOWN)) lines.push(sentence(one));
     const rest = routes.length - moved.length;
-    if (whole.route === null && moved.length === 0) lines.push('No route has changed for sure.');
+    if (whole.route === null && moved.length === 0) lines.push('No route has changed significantly.');
     else if (moved.length > SHOWN) lines.push(`${moved.length - SHOWN} more routes have changed, ${rest} have not.`);
-    else if (whole.route === null) lines.push(`${rest} other routes have not changed for sure.`);
+    else if (whole.route === null) lines.push(`${rest} other routes have not changed significantly.`);
   }
   if (confounded !== null) lines.push(`${confounded[0]!.toUpperCase()}${confounded.slice(1)}.`);
   return [...lines, ...caveats].join(' ');
@@ -56,7 +56,7 @@ export function comparisonText(given: Omit<PerfComparison, 'text'>): string {
 const excludesZero = ({ ci }: Change): boolean => ci[0] > 0 || ci[1] < 0;
 
 function sentence({ route, before, after, latency, errorRate, because }: RouteComparison): string {
-  const verdict = excludesZero(latency) ? (latency.value > 0 ? 'slower' : 'faster') : 'not changed for sure';
+  const verdict = excludesZero(latency) ? (latency.value > 0 ? 'slower' : 'faster') : 'no significant change';
   const mean = `mean ${fromToText(before.durationMs.mean, after.durationMs.mean)}, ${changeText(latency)}`;
   const p95 = `p95 ${fromToText(before.durationMs.p95, after.durationMs.p95)}`;
   const errors = excludesZero(errorRate) ? `, errors ${changeText(errorRate)}` : '';

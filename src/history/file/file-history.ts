@@ -197,7 +197,7 @@ function nameFile({ tier, at }: HistoryRow): string {
 function inUse(folder: string, owner: string): PerfError {
   return new PerfError(
     'PERF_ERR_STORE',
-    `The history in ${folder} is written by ${owner}, and one writes to a folder. Give every worker of a cluster its ` +
+    `The history in ${folder} is written by ${owner}, and only one process may write to a folder. Give every worker of a cluster its ` +
       'own `directory`, or keep the history of all of them with `redisHistory()`.',
   );
 }

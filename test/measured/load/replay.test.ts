@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { targetOf } from '../../../packages/load/src/target.js';
+import { checkTarget } from '../../../packages/load/src/target.js';
 import { folder, recordingOf, run, runUntilNotVoid, serve } from '../../unit/load/cli.js';
 
 describe('replay', { timeout: 300_000 }, () => {
@@ -204,7 +204,7 @@ describe('a target', () => {
       ['https://api.shop.com:8443', 'api.shop.com'],
       ['http://10.0.0.1:81', '10.0.0.1:81'],
     ] as const;
-    for (const [url, ...mine] of ok) expect(targetOf(url, '<url>', mine).origin).toBe(new URL(url).origin);
+    for (const [url, ...mine] of ok) expect(checkTarget(url, '<url>', mine).origin).toBe(new URL(url).origin);
     const wrong = [
       ['https://127.0.0.1.evil.com'],
       ['http://localhost.evil.com'],
@@ -213,7 +213,7 @@ describe('a target', () => {
       ['file:///etc/passwd'],
       ['localhost:3000'],
     ] as const;
-    for (const [url, ...mine] of wrong) expect(() => targetOf(url, '<url>', mine)).toThrow('<url>');
-    expect(() => targetOf(undefined, '--candidate', [])).toThrow('--candidate is missing');
+    for (const [url, ...mine] of wrong) expect(() => checkTarget(url, '<url>', mine)).toThrow('<url>');
+    expect(() => checkTarget(undefined, '--candidate', [])).toThrow('--candidate is missing');
   });
 });

@@ -4,7 +4,7 @@ import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { environment, nodeMajorOf, writeResult } from '../../../bench/harness/index.mjs';
+import { environment, readNodeMajor, writeResult } from '../../../bench/harness/index.mjs';
 import { Cgroup, whyNoCgroups } from '../../fixtures/cgroups/cgroup-lab.js';
 
 const skipped = process.env['PERF_LONG'] === undefined ? 'it takes minutes' : whyNoCgroups();
@@ -73,7 +73,7 @@ describe.skipIf(skipped !== null)('an innocent route beside a job of 200 ms each
     const rows = HOWS.map((how) => ({ name: how, cores, p99Ms: Math.round(p99[how] * 10) / 10 }));
     console.table(rows);
     if (process.env['PERF_WRITE'] !== undefined) {
-      const name = `offload-spared-${cores}-cores-node${nodeMajorOf(process.execPath)}`;
+      const name = `offload-spared-${cores}-cores-node${readNodeMajor(process.execPath)}`;
       const options = { rounds: ROUNDS, seconds: SECONDS, requestsPerSecond: PER_SECOND, jobMs: 200 };
       writeResult({ name, ...where, command, options, rows });
     }

@@ -51,22 +51,6 @@ describe('README and guides', { timeout: 120_000 }, () => {
     expect(guides.filter((file) => !index.includes(`](${file})`))).toEqual([]);
   });
 
-  it.each([
-    ['which request is named', 'docs/event-loop.md#which-request-is-named', 'src/event-loop/block.ts'],
-    ['add a label to the metric', 'docs/prometheus.md#add-a-label', 'src/entries/prometheus/options.ts'],
-    ['what happens to my jobs on SIGTERM', 'docs/kubernetes.md#what-happens-on-sigterm', 'src/perf.shutdown.ts'],
-    ['how do I keep history over a restart', 'docs/history.md#keep-it', 'src/history/store-keeper.ts'],
-    ['my page answers 401', 'docs/dashboard.md#it-answers-401', 'src/dashboard/access.ts'],
-    ['what does it cost', 'docs/benchmarks.md', 'bench/overhead/'],
-    ['how do I switch it off', 'docs/kubernetes.md#switch-it-off', 'src/perf.options.ts'],
-  ])('answer "%s" one link from the README, and name the file that decides', (_question, link, file) => {
-    expect(textOf('README.md')).toContain(`](${link})`);
-    const [page, anchor] = link.split('#') as [string, string?];
-    const sections = textOf(page).split(/^(?=## )/m);
-    const answer = sections.find((section) => anchorOf(section.split('\n')[0]!.replace('## ', '')) === anchor);
-    expect(anchor === undefined ? textOf(page) : answer).toContain(`\`${file}\``);
-  });
-
   it('name no file of the repository that is not there', () => {
     const missing = pages().flatMap((page) =>
       [...textOf(page).matchAll(/`((?:src|test|bench|packages|scripts|examples)\/[\w./-]+)`/g)]

@@ -38,7 +38,7 @@ describe('a comparison', () => {
     expect(caveats).toEqual([]);
     expect(text).toContain('GET /users/:id: slower, mean 102 → 162 ms, +59 %');
     expect(text).toContain('100 % of it is http api.github.com.');
-    expect(text).toContain('1 other routes have not changed for sure.');
+    expect(text).toContain('1 other routes have not changed significantly.');
     const one = await compareHalves(10, slower, 'GET /cart');
     expect([one.whole.route, one.routes.length]).toEqual(['GET /cart', 1]);
   });
@@ -51,7 +51,7 @@ describe('a comparison', () => {
     expect(whole.latency.value).toBeGreaterThan(5);
     expect(mix).toBeCloseTo(whole.latency.value, 2);
     expect(whole.because[0]).toMatchObject({ part: 'mix', share: expect.closeTo(1, 2) });
-    expect(text).toContain('No route has changed for sure.');
+    expect(text).toContain('No route has changed significantly.');
   });
 
   it('counts a GraphQL request once, not its resolvers as well', async () => {

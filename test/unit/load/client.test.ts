@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { Client } from '../../../packages/load/src/client.js';
-import { getOf } from '../../../packages/load/src/traffic.js';
+import { makeGet } from '../../../packages/load/src/traffic.js';
 
 it('holds no endless answer: one whose body is to be compared fails above 16 MiB', async () => {
   let sent = 0;
@@ -26,8 +26,8 @@ it('holds no endless answer: one whose body is to be compared fails above 16 MiB
     server.closeAllConnections();
     server.close();
   });
-  expect((await client.send(getOf('/short'), true)).body?.toString()).toBe('short');
-  expect(await client.send(getOf('/endless'), true)).toMatchObject({
+  expect((await client.send(makeGet('/short'), true)).body?.toString()).toBe('short');
+  expect(await client.send(makeGet('/endless'), true)).toMatchObject({
     status: 0,
     failure: 'the answer is longer than 16 MiB',
     body: null,

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { answerDifferences } from '../../../packages/load/src/diff/answer-differences.js';
 import type { Answer } from '../../../packages/load/src/client.js';
 import { jsonDifferences, longIntegerDifferences } from '../../../packages/load/src/diff/json-differences.js';
-import { mcNemar, shiftOf, standing, upperTail } from '../../../packages/load/src/diff/statistics.js';
+import { mcNemar, estimateShift, standing, upperTail } from '../../../packages/load/src/diff/statistics.js';
 import { normal, randomOf } from '../../fixtures/random.js';
 
 describe('the statistics of diff', () => {
@@ -28,13 +28,13 @@ describe('the statistics of diff', () => {
     let [held, alarms] = [0, 0];
     for (let i = 0; i < 400; i++) {
       const none = Array.from({ length: 40 }, () => normal(random) * (random() < 0.05 ? 20 : 1));
-      const { low, high } = shiftOf(none.map((value) => value + 0.3));
+      const { low, high } = estimateShift(none.map((value) => value + 0.3));
       if (low <= 0.3 && 0.3 <= high) held += 1;
-      if (shiftOf(none).pValue < 0.05) alarms += 1;
+      if (estimateShift(none).pValue < 0.05) alarms += 1;
     }
     expect(held / 400).toBeGreaterThan(0.92);
     expect(alarms / 400).toBeLessThan(0.08);
-    const clear = shiftOf(Array.from({ length: 40 }, () => 1 + normal(random) / 10));
+    const clear = estimateShift(Array.from({ length: 40 }, () => 1 + normal(random) / 10));
     expect(clear.middle).toBeCloseTo(1, 1);
     expect(clear.pValue).toBeLessThan(1e-6);
   });

@@ -3,11 +3,16 @@ import { Allowed } from '../../../packages/load/src/allowed.js';
 import { Gate } from '../../../packages/load/src/gate.js';
 import { runOpenLoop } from '../../../packages/load/src/open-loop.js';
 import { evenly } from '../../../packages/load/src/pacer.js';
-import { durationMs, headersOf, percent, stepsOf } from '../../../packages/load/src/quantity.js';
-import { predictedRate, reasonsOf } from '../../../packages/load/src/ramp/reasons.js';
+import { durationMs, parseHeaders, percent, parseSteps } from '../../../packages/load/src/quantity.js';
+import { predictedRate, findReasons } from '../../../packages/load/src/ramp/reasons.js';
 import type { Snapshot } from '../../../packages/load/src/ramp/server-view.js';
-import { exitCodeOf, verdictLines, type RampResult, type StepResult } from '../../../packages/load/src/ramp/verdict.js';
-import { getOf } from '../../../packages/load/src/traffic.js';
+import {
+  chooseExitCode,
+  verdictLines,
+  type RampResult,
+  type StepResult,
+} from '../../../packages/load/src/ramp/verdict.js';
+import { makeGet } from '../../../packages/load/src/traffic.js';
 
 const latency = (p95: number) => ({
   mean: p95,
@@ -36,7 +41,7 @@ const step = (factor: number, given: Partial<StepResult> = {}): StepResult => ({
 });
 const said = (steps: StepResult[], rest: Partial<RampResult> = {}) => {
   const result: RampResult = { steps, reasons: [], obstacle: null, predictedRate: null, ...rest };
-  return [exitCodeOf(result), ...verdictLines(result)];
+  return [chooseExitCode(result), ...verdictLines(result)];
 };
 
 const snapshot = (at: number, given: object): Snapshot => ({ at, ...given });
@@ -75,7 +80,7 @@ describe('the verdict of a ramp', () => {
       recoveredAfterMs: 1_400,
       memoryRatio: 1.03,
     });
-    const reasons = reasonsOf(first, failing);
+    const reasons = findReasons(first, failing);
     expect(said([step(1), step(3), failed], { reasons, predictedRate: 172.4 })).toEqual([
       1,
       'ramp: holds 3X (150/s): p95 41 ms. 4X (200/s) fails p95<100ms: 318 ms.',
@@ -109,8 +114,8 @@ describe('the verdict of a ramp', () => {
     expect(predictedRate(50, 20_000, first)).toBeCloseTo(125);
     expect(predictedRate(50, 5_000, first)).toBeNull();
     expect(predictedRate(50, 20_000, { before: null, after: null })).toBeNull();
-    expect(reasonsOf(first, { before: null, after: null })).toEqual([]);
-    expect(reasonsOf(first, { before: first.before, after: snapshot(1, {}) })).toEqual([]);
+    expect(findReasons(first, { before: null, after: null })).toEqual([]);
+    expect(findReasons(first, { before: first.before, after: snapshot(1, {}) })).toEqual([]);
   });
 
   it('has a gate that holds when all of its conditions do', () => {
@@ -145,7 +150,7 @@ describe('the verdict of a ramp', () => {
 
 describe('a run', () => {
   it('counts from the intended start when it is late itself, and says that it is void', async () => {
-    const request = getOf('/');
+    const request = makeGet('/');
     const { outcomes, lateShare, voidBecause } = await runOpenLoop({
       offsetsMs: evenly(100, 300),
       requestAt(index) {
@@ -173,16 +178,16 @@ describe('arguments', () => {
     // Timers take whole milliseconds: 1.005 times 1,000 is none.
     expect(['1.005s', '2.5ms', '0.1ms'].map((text) => durationMs(text, '--timeout'))).toEqual([1_005, 3, 0]);
     expect(() => durationMs('50000m', '--timeout')).toThrow('--timeout must be at most 2147483647ms (24 days)');
-    for (const wrong of ['', '1,', '2,1', '1,1', '0', 'a']) expect(() => stepsOf(wrong)).toThrow('--steps');
-    expect(() => headersOf(['secret'], '--header')).toThrow(/^--header must be 'name: value'\.$/);
-    expect(() => headersOf(['a: b\r\nc: d'], '--header')).toThrow('--header');
+    for (const wrong of ['', '1,', '2,1', '1,1', '0', 'a']) expect(() => parseSteps(wrong)).toThrow('--steps');
+    expect(() => parseHeaders(['secret'], '--header')).toThrow(/^--header must be 'name: value'\.$/);
+    expect(() => parseHeaders(['a: b\r\nc: d'], '--header')).toThrow('--header');
     for (const value of ['Łukasz', 'a\u0000', 'a\u007f'])
-      expect(() => headersOf([`x-name: ${value}`], '--header')).toThrow(
+      expect(() => parseHeaders([`x-name: ${value}`], '--header')).toThrow(
         /^--header: the value of x-name holds a character that no header may hold\. Encode it\.$/,
       );
-    expect(() => headersOf(['Content-Length: 3'], '--header')).toThrow('Content-Length is made anew');
-    expect(headersOf(['x-name: Zoë\t'], '--header')).toEqual({ 'x-name': 'Zoë\t' });
-    expect(headersOf(['Authorization: Bearer x:y'], '--header')).toEqual({ authorization: 'Bearer x:y' });
+    expect(() => parseHeaders(['Content-Length: 3'], '--header')).toThrow('Content-Length is made anew');
+    expect(parseHeaders(['x-name: Zoë\t'], '--header')).toEqual({ 'x-name': 'Zoë\t' });
+    expect(parseHeaders(['Authorization: Bearer x:y'], '--header')).toEqual({ authorization: 'Bearer x:y' });
   });
 
   it('allow a method and a path, or a route', () => {

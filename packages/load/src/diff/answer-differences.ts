@@ -2,14 +2,14 @@ import { brotliDecompressSync, unzipSync } from 'node:zlib';
 import type { Answer } from '../client.js';
 import { jsonDifferences, longIntegerDifferences, type Difference } from './json-differences.js';
 
-/** What differs between two answers to one request. Their headers and bodies are compared where the status is the same. */
+/** Differences between two answers to one request. Their headers and bodies are compared where the status is the same. */
 export function answerDifferences(from: Answer, to: Answer): Difference[] {
   if (from.status !== to.status) return [{ kind: 'status', path: '' }];
   return [...headerDifferences(from, to), ...bodyDifferences(from, to)];
 }
 
 function* headerDifferences(from: Answer, to: Answer): Generator<Difference> {
-  if (mediaTypeOf(from) !== mediaTypeOf(to)) yield { kind: 'header', path: 'content-type' };
+  if (readMediaType(from) !== readMediaType(to)) yield { kind: 'header', path: 'content-type' };
   if (Math.floor(from.status / 100) === 3 && from.location !== to.location) yield { kind: 'header', path: 'location' };
 }
 
@@ -17,7 +17,7 @@ function bodyDifferences(from: Answer, to: Answer): Difference[] {
   if (from.body === null || to.body === null || from.body.equals(to.body)) return [];
   const [was, is] = [decoded(from.body, from), decoded(to.body, to)];
   if (was.equals(is)) return [];
-  const [a, b] = [jsonOf(was, from), jsonOf(is, to)];
+  const [a, b] = [parseJson(was, from), parseJson(is, to)];
   if (a === null || b === null) {
     const whole = { kind: a === b ? ('value' as const) : ('type' as const), path: '' };
     const resized = Math.abs(was.length - is.length) > RESIZED * Math.max(was.length, is.length);
@@ -49,10 +49,10 @@ function decoded(body: Buffer, { encoding }: Answer): Buffer {
 }
 
 /** Without its parameters. */
-const mediaTypeOf = ({ type }: Answer): string => type.split(/[;,]/, 1)[0]!.trim().toLowerCase();
+const readMediaType = ({ type }: Answer): string => type.split(/[;,]/, 1)[0]!.trim().toLowerCase();
 
-function jsonOf(body: Buffer, answer: Answer): { text: string; data: unknown } | null {
-  if (!/^application\/(?:[\w.+-]+\+)?json$/.test(mediaTypeOf(answer))) return null;
+function parseJson(body: Buffer, answer: Answer): { text: string; data: unknown } | null {
+  if (!/^application\/(?:[\w.+-]+\+)?json$/.test(readMediaType(answer))) return null;
   try {
     // A decoder leaves out the mark of the byte order, as clients do.
     const text = new TextDecoder().decode(body);

@@ -2,18 +2,18 @@ import { Allowed, isSafe } from '../allowed.js';
 import { Client } from '../client.js';
 import { otherAnswers } from '../judgement.js';
 import { Outcomes } from '../outcomes.js';
-import { commonOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
+import { readCommon, readText, type CommandResult, type Given, type Print } from '../options.js';
 import { ms, positive, printable } from '../quantity.js';
 import { showProgress } from '../progress.js';
-import { baseOf, targetOf } from '../target.js';
-import { leftOut, nameOf, readTraffic, type TrafficRequest } from '../traffic.js';
+import { readBase, checkTarget } from '../target.js';
+import { leftOut, nameRoute, readTraffic, type TrafficRequest } from '../traffic.js';
 import { EXIT, UsageError } from '../usage.js';
-import { findingsOf } from './findings.js';
+import { listFindings } from './findings.js';
 import { latencyShift } from './latency.js';
-import { planOf } from './plan.js';
+import { planRequests } from './plan.js';
 import {
-  keyOf,
-  pValueOf,
+  buildKey,
+  computePValue,
   ROLES,
   RouteAnswers,
   type Role,
@@ -27,24 +27,24 @@ import { RollCall, Silence } from './silence.js';
 const WARM_UP = 20;
 /** The interval of a latency is that of all pairs of its differences: 2,000 make two million, 16 MB. */
 const MAX_PER_ROUTE = 2_000;
-/** Of what differs, and is not proven yet: how many differences are looked at again, and how often each. */
+/** Limits of the second look at differences that are not proven yet: how many, and how often each. */
 const LOOKED_AT_AGAIN = 20;
 const LOOKS = 20;
 
-/** What the candidate answers differently, and at another speed, than two processes of the running release. */
+/** Compares the candidate's answers and latency with those of two processes of the running release. */
 export async function diff(file: string, options: Given, print: Print): Promise<CommandResult> {
-  const { allow, mine, headers, timeoutMs } = commonOf(options);
-  const perRoute = perRouteOf(textOf(options, 'requests-per-route'));
+  const { allow, mine, headers, timeoutMs } = readCommon(options);
+  const perRoute = parsePerRoute(readText(options, 'requests-per-route'));
   // Bodies are compared as they are.
   const sent = { ...headers, 'accept-encoding': 'identity' };
-  const bases = ROLES.map((role) => baseOf(targetOf(textOf(options, role), `--${role}`, mine), `--${role}`));
+  const bases = ROLES.map((role) => readBase(checkTarget(readText(options, role), `--${role}`, mine), `--${role}`));
   const traffic = await readTraffic(file, new Allowed(allow));
   for (const line of leftOut(traffic)) print(line);
   const clients = bases.map((base) => new Client(base, timeoutMs, sent));
   try {
     const askAll = (request: TrafficRequest): Promise<Triple> => triple(request, clients);
-    const plan = planOf(traffic.requests, perRoute);
-    const named = (role: Role): string => `--${role} ${textOf(options, role)}`;
+    const plan = planRequests(traffic.requests, perRoute);
+    const named = (role: Role): string => `--${role} ${readText(options, role)}`;
     const rollCall = new RollCall(named);
     for (const request of plan.filter(({ method }) => isSafe(method)).slice(0, WARM_UP))
       rollCall.add(await askAll(request));
@@ -55,7 +55,7 @@ export async function diff(file: string, options: Given, print: Print): Promise<
     let asked = 0;
     const done = showProgress(() => `${asked} of ${plan.length} asked`);
     for (const request of plan) {
-      const name = nameOf(request);
+      const name = nameRoute(request);
       const route = routes.get(name) ?? new RouteAnswers(name);
       routes.set(name, route);
       const answers = await askAll(request);
@@ -74,7 +74,7 @@ export async function diff(file: string, options: Given, print: Print): Promise<
       silence.refuseGoneSince(answers);
       return answers;
     });
-    const findings = findingsOf(all, again);
+    const findings = listFindings(all, again);
     for (const { route, text, example } of findings)
       print(`${printable(route)}  ${text}${example === null ? '' : `, such as ${example}`}`);
     const differing = new Set(findings.map(({ route }) => route));
@@ -114,7 +114,7 @@ export async function diff(file: string, options: Given, print: Print): Promise<
 }
 
 /** @throws UsageError for what would need gigabytes */
-function perRouteOf(text: string): number {
+function parsePerRoute(text: string): number {
   const perRoute = Math.ceil(positive(text, '--requests-per-route'));
   if (perRoute > MAX_PER_ROUTE)
     throw new UsageError(
@@ -154,15 +154,15 @@ async function lookAgain(
 ): Promise<Map<Tally, number>> {
   const open = routes
     .flatMap((route) => [...route.tallies.values()])
-    .filter((tally) => tally.raw > tally.noise && pValueOf(tally) > 0.001 && isSafe(tally.example.method))
-    .toSorted((a, b) => pValueOf(a) - pValueOf(b))
+    .filter((tally) => tally.raw > tally.noise && computePValue(tally) > 0.001 && isSafe(tally.example.method))
+    .toSorted((a, b) => computePValue(a) - computePValue(b))
     .slice(0, LOOKED_AT_AGAIN);
   const looked = new Map<Tally, number>();
   for (const tally of open) {
     const fresh = new RouteAnswers('');
     for (let look = 0; look < LOOKS; look++) fresh.add(tally.example, await askAll(tally.example));
-    const seen = fresh.tallies.get(keyOf(tally));
-    looked.set(tally, seen === undefined ? 1 : pValueOf(seen));
+    const seen = fresh.tallies.get(buildKey(tally));
+    looked.set(tally, seen === undefined ? 1 : computePValue(seen));
   }
   return looked;
 }

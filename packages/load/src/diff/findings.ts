@@ -2,10 +2,10 @@ import { isSafe } from '../allowed.js';
 import { percent, ms, printable } from '../quantity.js';
 import type { DifferenceKind } from './json-differences.js';
 import { latencyShift, type LatencyShift } from './latency.js';
-import { pValueOf, type RouteAnswers, type Tally } from './route-answers.js';
+import { computePValue, type RouteAnswers, type Tally } from './route-answers.js';
 import { standing } from './statistics.js';
 
-/** What a reader is told of one change. */
+/** One change, as the report prints it. */
 export interface Finding {
   readonly route: string;
   readonly kind: 'status' | 'header' | 'shape' | 'field' | 'latency';
@@ -36,21 +36,21 @@ interface Test {
 const ORDER: readonly Finding['kind'][] = ['status', 'header', 'shape', 'field', 'latency'];
 
 /**
- * What differs beyond chance and beyond what the same release differs from itself. `again` holds the p-values of differences that
+ * Differences beyond chance and beyond those of the same release from itself. `again` holds the p-values of differences that
  * were looked at again, by themselves.
  */
-export function findingsOf(routes: readonly RouteAnswers[], again: ReadonlyMap<Tally, number>): Finding[] {
-  const tests = routes.flatMap((route) => [...testsOf(route, again)]);
+export function listFindings(routes: readonly RouteAnswers[], again: ReadonlyMap<Tally, number>): Finding[] {
+  const tests = routes.flatMap((route) => [...listTests(route, again)]);
   const stands = standing(tests.map(({ pValue }) => pValue));
   const found = tests.filter(({ counts }, i) => stands[i] && counts).map(({ finding }) => finding);
   return found.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
 }
 
-function* testsOf(route: RouteAnswers, again: ReadonlyMap<Tally, number>): Generator<Test> {
+function* listTests(route: RouteAnswers, again: ReadonlyMap<Tally, number>): Generator<Test> {
   for (const tally of route.tallies.values()) {
     if (tally.raw + tally.noise === 2 * tally.both) continue;
-    const pValue = isCertain(route, tally) ? 0 : chanceOf(tally, again.get(tally));
-    yield { pValue, finding: findingOf(route, tally), counts: true };
+    const pValue = isCertain(route, tally) ? 0 : computeChance(tally, again.get(tally));
+    yield { pValue, finding: buildFinding(route, tally), counts: true };
   }
   const latency = latencyShift(route);
   if (latency !== null)
@@ -58,19 +58,19 @@ function* testsOf(route: RouteAnswers, again: ReadonlyMap<Tally, number>): Gener
 }
 
 /**
- * What may not be asked again cannot be proven by numbers. What the same release never does is told at once: another status, and
+ * A request that must not be repeated cannot be proven by numbers. A difference that the same release never shows is reported at once: another status, and
  * what differs in each of several answers.
  */
 const isCertain = ({ pairs }: RouteAnswers, { kind, example, raw, noise }: Tally): boolean =>
   !isSafe(example.method) && noise === 0 && (kind === 'status' || (raw === pairs && pairs >= ENOUGH_ALIKE));
 
 /** The better of two looks: twice the chance. */
-function chanceOf(tally: Tally, again: number | undefined): number {
-  const first = pValueOf(tally);
+function computeChance(tally: Tally, again: number | undefined): number {
+  const first = computePValue(tally);
   return again === undefined ? first : Math.min(1, 2 * Math.min(first, again));
 }
 
-function findingOf({ name, pairs }: RouteAnswers, { kind, path, shown, raw, noise, example }: Tally): Finding {
+function buildFinding({ name, pairs }: RouteAnswers, { kind, path, shown, raw, noise, example }: Tally): Finding {
   const place = path === '' ? 'the body' : printable(path);
   const words = {
     status: `status ${shown}`,

@@ -7,11 +7,11 @@ export interface Difference {
   readonly path: string;
 }
 
-/** Of names that are data, as in `{ [id]: … }`, there may be any number. */
+/** Names can be data, as in `{ [id]: … }`: there may be any number of them. */
 const MAX_PLACES = 1_000;
 const MAX_DEPTH = 100;
 
-/** What differs between two values that came as JSON, each place once: items of arrays share theirs. */
+/** Differences between two JSON values, each place once: items of an array share one place. */
 export function jsonDifferences(from: unknown, to: unknown): Difference[] {
   const found = new Map<string, Difference>();
   const note = (kind: DifferenceKind, path: string): void => {
@@ -19,7 +19,7 @@ export function jsonDifferences(from: unknown, to: unknown): Difference[] {
   };
   const walk = (a: unknown, b: unknown, path: string, depth: number): void => {
     if (depth > MAX_DEPTH) return;
-    if (typeOf(a) !== typeOf(b)) return note('type', path);
+    if (nameType(a) !== nameType(b)) return note('type', path);
     if (Array.isArray(a) && Array.isArray(b)) {
       if (a.length !== b.length) note('length', path);
       for (let i = 0; i < Math.min(a.length, b.length); i++) walk(a[i], b[i], `${path}[]`, depth + 1);
@@ -36,7 +36,7 @@ export function jsonDifferences(from: unknown, to: unknown): Difference[] {
 }
 
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
-const typeOf = (value: unknown): string => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value);
+const nameType = (value: unknown): string => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value);
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
 /** Above 2^53 JSON.parse makes one number of several integers: from 16 digits on. */

@@ -1,5 +1,5 @@
 import type { Role, RouteAnswers } from './route-answers.js';
-import { shiftOf } from './statistics.js';
+import { estimateShift } from './statistics.js';
 
 /** Fewer pairs say nothing. */
 const MIN_PAIRS = 20;
@@ -14,7 +14,7 @@ export interface LatencyShift {
   readonly ci: readonly [number, number];
   readonly primaryMs: number;
   readonly candidateMs: number;
-  /** Of no shift. */
+  /** P-value of no shift. */
   readonly pValue: number;
   /** Beyond what the two processes of the running release differ by. */
   readonly beyondNoise: boolean;
@@ -23,7 +23,7 @@ export interface LatencyShift {
 /** The candidate against both processes of the running release: it must differ from each, and more than they do. */
 export function latencyShift({ times }: RouteAnswers): LatencyShift | null {
   if (times.length < MIN_PAIRS) return null;
-  const shift = (of: Role, from: Role) => shiftOf(times.map((ms) => Math.log(ms[of] / ms[from])));
+  const shift = (of: Role, from: Role) => estimateShift(times.map((ms) => Math.log(ms[of] / ms[from])));
   const [primary, secondary] = [shift('candidate', 'primary'), shift('candidate', 'secondary')];
   const noise = shift('secondary', 'primary');
   const alike = Math.max(ALIKE, Math.abs(noise.middle));

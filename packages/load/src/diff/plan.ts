@@ -1,14 +1,14 @@
 import { isSafe } from '../allowed.js';
-import { nameOf, type TrafficRequest } from '../traffic.js';
+import { nameRoute, type TrafficRequest } from '../traffic.js';
 
 /** So many pairs tell a change of some percent; a route with less is asked again. */
 const ENOUGH = 40;
 
-/** What is sent: of each route at most so many, in the order of the recording; again where there are few and asking is harmless. */
-export function planOf(requests: readonly TrafficRequest[], perRoute: number): TrafficRequest[] {
+/** The requests to send: at most so many of each route, in the order of the recording; repeated where there are few and repeating is harmless. */
+export function planRequests(requests: readonly TrafficRequest[], perRoute: number): TrafficRequest[] {
   const sent = new Map<string, number>();
   const take = (request: TrafficRequest, most: number): boolean => {
-    const name = nameOf(request);
+    const name = nameRoute(request);
     const count = sent.get(name) ?? 0;
     if (count < most) sent.set(name, count + 1);
     return count < most;

@@ -31,7 +31,7 @@ export interface Tally extends Difference {
 /** Bodies that are not read field by field, and differ so often from those of the same release, tell nothing. */
 const NEARLY_ALL = 0.9;
 
-/** What was compared of one route. */
+/** The compared answers of one route. */
 export class RouteAnswers {
   pairs = 0;
   /** By the primary, of what was served when it was recorded. */
@@ -46,7 +46,7 @@ export class RouteAnswers {
   get obstacle(): string | null {
     if (this.pairs === 0) return 'none of the three answers in time';
     if (this.refused > this.pairs / 2) return `--primary refuses ${this.refused} of ${this.pairs} requests`;
-    const whole = this.tallies.get(keyOf({ kind: 'value', path: '' }));
+    const whole = this.tallies.get(buildKey({ kind: 'value', path: '' }));
     return (whole?.noise ?? 0) > NEARLY_ALL * this.pairs ? 'its answers hardly ever repeat' : null;
   }
 
@@ -64,7 +64,7 @@ export class RouteAnswers {
       this.tallies.set(key, tally);
       if (isRaw && tally.raw === 0) {
         tally.example = request;
-        if (tally.kind === 'status') tally.shown = `${statusOf(primary)} → ${statusOf(candidate)}`;
+        if (tally.kind === 'status') tally.shown = `${formatStatus(primary)} → ${formatStatus(candidate)}`;
       }
       if (isRaw) tally.raw += 1;
       if (isNoise) tally.noise += 1;
@@ -76,8 +76,8 @@ export class RouteAnswers {
 }
 
 /** By those in which the candidate alone differs, and those in which the secondary alone does. */
-export const pValueOf = ({ raw, noise, both }: Tally): number => mcNemar(raw - both, noise - both);
-export const keyOf = ({ kind, path }: Difference): string => `${kind} ${path}`;
+export const computePValue = ({ raw, noise, both }: Tally): number => mcNemar(raw - both, noise - both);
+export const buildKey = ({ kind, path }: Difference): string => `${kind} ${path}`;
 const byKey = (differences: readonly Difference[]): Map<string, Difference> =>
-  new Map(differences.map((difference) => [keyOf(difference), difference]));
-const statusOf = ({ status, failure }: Answer): string => printable(failure ?? String(status));
+  new Map(differences.map((difference) => [buildKey(difference), difference]));
+const formatStatus = ({ status, failure }: Answer): string => printable(failure ?? String(status));

@@ -47,7 +47,7 @@ export class RollCall {
   }
 }
 
-/** What the running release has not answered: a difference to it says nothing then, and neither does none. */
+/** Requests that the running release has not answered: they prove neither a difference nor its absence. */
 export class Silence {
   private readonly failures = { primary: [] as (string | null)[], secondary: [] as (string | null)[] };
 

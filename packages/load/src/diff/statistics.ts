@@ -1,4 +1,4 @@
-/** Of a normal distribution: below how much lies all but the upper 2.5 %. */
+/** The 97.5 % quantile of the normal distribution. */
 const Z = 1.959964;
 
 /** P(X >= b) for X of b + c fair coins: McNemar's exact test of two proportions of the same requests. */
@@ -20,12 +20,12 @@ export interface Shift {
   readonly middle: number;
   readonly low: number;
   readonly high: number;
-  /** Of no shift, two-sided. */
+  /** P-value of no shift, two-sided. */
   readonly pValue: number;
 }
 
 /** How far paired differences lie from 0, with a 95 % interval: Wilcoxon's signed ranks, which outliers do not move. */
-export function shiftOf(differences: readonly number[]): Shift {
+export function estimateShift(differences: readonly number[]): Shift {
   const n = differences.length;
   const walsh = new Float64Array((n * (n + 1)) / 2);
   let next = 0;

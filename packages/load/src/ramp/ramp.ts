@@ -3,20 +3,20 @@ import { Client } from '../client.js';
 import { Gate } from '../gate.js';
 import { judged, otherAnswers } from '../judgement.js';
 import { runOpenLoop, type Send } from '../open-loop.js';
-import { commonOf, listOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
+import { readCommon, readList, readText, type CommandResult, type Given, type Print } from '../options.js';
 import { evenly } from '../pacer.js';
-import { durationMs, headersOf, positive, printable, stepsOf } from '../quantity.js';
-import { baseOf, targetOf } from '../target.js';
-import { getOf, leftOut, readTraffic, type TrafficRequest } from '../traffic.js';
+import { durationMs, parseHeaders, positive, printable, parseSteps } from '../quantity.js';
+import { readBase, checkTarget } from '../target.js';
+import { makeGet, leftOut, readTraffic, type TrafficRequest } from '../traffic.js';
 import { UsageError } from '../usage.js';
 import { warmUp } from '../warm-up.js';
-import { predictedRate, reasonsOf, type Seen } from './reasons.js';
-import { probesOf, recover, usualProbes, type Probe } from './recovery.js';
+import { predictedRate, findReasons, type Seen } from './reasons.js';
+import { pickProbes, recover, usualProbes, type Probe } from './recovery.js';
 import { ServerView, type Snapshot } from './server-view.js';
-import { chartOf, exitCodeOf, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
+import { buildChart, chooseExitCode, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
 
 interface Plan {
-  /** Of 1X, requests a second. */
+  /** Requests a second at 1X. */
   readonly start: number;
   readonly steps: readonly number[];
   readonly holdMs: number;
@@ -28,19 +28,19 @@ const MAX_PER_SECOND = 20_000;
 const MAX_REQUESTS = 5_000_000;
 /** Another process may have had its moment: so often a void step is tried again. */
 const VOID_AGAIN = 2;
-/** Where a gate says nothing of latency: an answer that is good enough to count as recovered. */
+/** Latency that counts as recovered when the gate has no condition on latency. */
 const GOOD_ANSWER_MS = 1_000;
 
 /** X, 2X, 3X with a rest between, until a step does not hold. */
 export async function ramp(url: string, options: Given, print: Print): Promise<CommandResult> {
-  const { allow, mine, headers, timeoutMs } = commonOf(options);
-  const target = targetOf(url, '<url>', mine);
+  const { allow, mine, headers, timeoutMs } = readCommon(options);
+  const target = checkTarget(url, '<url>', mine);
   const plan: Plan = {
-    start: positive(textOf(options, 'start'), '--start'),
-    steps: stepsOf(textOf(options, 'steps')),
-    holdMs: durationMs(textOf(options, 'hold'), '--hold'),
-    restMs: durationMs(textOf(options, 'rest'), '--rest'),
-    gate: new Gate(textOf(options, 'gate')),
+    start: positive(readText(options, 'start'), '--start'),
+    steps: parseSteps(readText(options, 'steps')),
+    holdMs: durationMs(readText(options, 'hold'), '--hold'),
+    restMs: durationMs(readText(options, 'rest'), '--rest'),
+    gate: new Gate(readText(options, 'gate')),
   };
   if (plan.holdMs === 0) throw new UsageError('--hold must be above 0: a step without requests holds nothing.');
   const most = plan.start * plan.steps.at(-1)!;
@@ -48,21 +48,21 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
     throw new UsageError(
       `One process starts at most ${MAX_PER_SECOND} requests a second and ${MAX_REQUESTS} a step: lower --start, --steps or --hold.`,
     );
-  const snapshot = new URL(textOf(options, 'snapshot-path'), target.origin);
+  const snapshot = new URL(readText(options, 'snapshot-path'), target.origin);
   if (snapshot.origin !== target.origin) throw new UsageError('--snapshot-path must be a path such as /perf/snapshot.');
-  const view = new ServerView(snapshot, headersOf(listOf(options, 'snapshot-header'), '--snapshot-header'));
+  const view = new ServerView(snapshot, parseHeaders(readList(options, 'snapshot-header'), '--snapshot-header'));
   const from = options['from'];
   if (from === undefined && allow.length > 0)
     throw new UsageError('--allow names requests of a recording: give one with --from.');
   const traffic = typeof from === 'string' ? await readTraffic(from, new Allowed(allow)) : null;
   if (traffic !== null) for (const line of leftOut(traffic)) print(line);
-  const client = new Client(traffic === null ? new URL(target.origin) : baseOf(target, '<url>'), timeoutMs, headers);
+  const client = new Client(traffic === null ? new URL(target.origin) : readBase(target, '<url>'), timeoutMs, headers);
   try {
     await warmUp();
-    const requests = traffic?.requests ?? [getOf(target.pathname + target.search)];
+    const requests = traffic?.requests ?? [makeGet(target.pathname + target.search)];
     const result = await new Ramp(plan, requests, traffic !== null, client, view, print).run();
     for (const line of verdictLines(result)) print(line);
-    return { exitCode: exitCodeOf(result), json: result, chart: chartOf(result) };
+    return { exitCode: chooseExitCode(result), json: result, chart: buildChart(result) };
   } finally {
     await Promise.all([client.close(), view.close()]);
   }
@@ -94,7 +94,7 @@ class Ramp {
     const { plan, view, tried } = this;
     this.restedAt = await view.read();
     const slowestMs = plan.gate.slowestMs ?? GOOD_ANSWER_MS;
-    if (plan.restMs > 0) this.probes = await usualProbes(probesOf(this.requests), slowestMs, this.send);
+    if (plan.restMs > 0) this.probes = await usualProbes(pickProbes(this.requests), slowestMs, this.send);
     for (const factor of plan.steps) {
       let step = await this.try(factor);
       for (let again = 0; step.outcome === 'void' && again < VOID_AGAIN; again++) step = await this.try(factor);
@@ -103,8 +103,8 @@ class Ramp {
     }
     const [first, last] = [tried[0]!, tried.at(-1)!];
     return {
-      steps: resultsOf(tried),
-      reasons: last.outcome === 'fails' ? (this.told(() => reasonsOf(first.seen, last.seen)) ?? []) : [],
+      steps: listResults(tried),
+      reasons: last.outcome === 'fails' ? (this.told(() => findReasons(first.seen, last.seen)) ?? []) : [],
       predictedRate:
         first.outcome === 'holds' ? this.told(() => predictedRate(first.ratePerSecond, plan.holdMs, first.seen)) : null,
       obstacle: view.obstacle,
@@ -143,7 +143,7 @@ class Ramp {
     const rested = plan.restMs > 0 ? await view.read() : null;
     const memory = this.told(() => memoryRatio(this.restedAt, rested));
     const step = { factor, ratePerSecond, ...judgement, recoveredAfterMs, memoryRatio: memory, seen };
-    this.print(stepLine(step), { steps: resultsOf([...this.tried, step]) });
+    this.print(stepLine(step), { steps: listResults([...this.tried, step]) });
     return step;
   }
 
@@ -152,7 +152,7 @@ class Ramp {
   private readonly requestAt = (): TrafficRequest => this.requests[this.next++ % this.requests.length]!;
 }
 
-const resultsOf = (tried: readonly Tried[]): StepResult[] => tried.map(({ seen: _seen, ...step }) => step);
+const listResults = (tried: readonly Tried[]): StepResult[] => tried.map(({ seen: _seen, ...step }) => step);
 
 function memoryRatio(before: Snapshot | null, after: Snapshot | null): number | null {
   const [was, is] = [before?.resources?.process.rssBytes, after?.resources?.process.rssBytes];

@@ -18,7 +18,7 @@ export interface Seen {
 }
 
 /** Why `step` did not hold, where the first step did: each reason a few words. Empty where the server's figures tell nothing. */
-export function reasonsOf(first: Seen, step: Seen): string[] {
+export function findReasons(first: Seen, step: Seen): string[] {
   const { after } = step;
   if (after === null) return [];
   const reasons: string[] = [];
@@ -64,7 +64,7 @@ function* slowerUpstreams(first: Seen, step: Seen): Generator<string> {
   }
 }
 
-/** Of the calls between the two looks. */
+/** Calls between the two snapshots. */
 function meanCallMs({ before, after }: Seen, target: string): number | null {
   const of = (snapshot: Snapshot | null) => snapshot?.upstream?.find((candidate) => candidate.target === target);
   const [was, is] = [of(before), of(after)];

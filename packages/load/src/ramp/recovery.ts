@@ -2,7 +2,7 @@ import { isSafe } from '../allowed.js';
 import { runOpenLoop, type Send } from '../open-loop.js';
 import type { Outcome } from '../outcomes.js';
 import { evenly } from '../pacer.js';
-import { nameOf, type TrafficRequest } from '../traffic.js';
+import { nameRoute, type TrafficRequest } from '../traffic.js';
 
 /** Few enough to be a rest. */
 const PROBES_PER_SECOND = 10;
@@ -22,12 +22,12 @@ export interface Probe {
 }
 
 /** One request of each of the routes that are asked for most; those that change nothing, where there are any. */
-export function probesOf(requests: readonly TrafficRequest[]): TrafficRequest[] {
+export function pickProbes(requests: readonly TrafficRequest[]): TrafficRequest[] {
   const safe = requests.filter(({ method }) => isSafe(method));
   const routes = new Map<string, { readonly request: TrafficRequest; count: number }>();
   for (const request of safe.length > 0 ? safe : requests) {
-    const route = routes.get(nameOf(request)) ?? { request, count: 0 };
-    routes.set(nameOf(request), route);
+    const route = routes.get(nameRoute(request)) ?? { request, count: 0 };
+    routes.set(nameRoute(request), route);
     route.count += 1;
   }
   return [...routes.values()]

@@ -1,8 +1,8 @@
 import { Client } from '../client.js';
 import { printable } from '../quantity.js';
-import { getOf } from '../traffic.js';
+import { makeGet } from '../traffic.js';
 
-/** Of a library's snapshot what is read here. Every part may be missing: another version, a feature that is off. */
+/** The part of a library's snapshot that is read here. Every field may be missing: another version, a feature that is off. */
 export interface Snapshot {
   readonly at: number;
   readonly eventLoop?: { readonly utilization: number } | null;
@@ -32,7 +32,7 @@ export interface Snapshot {
 const PATIENCE_MS = 5_000;
 const ACCEPT = { accept: 'application/json' };
 
-/** What the server knows of itself: its snapshot endpoint, where there is one. */
+/** The server's own figures, from its snapshot endpoint where there is one. */
 export class ServerView {
   /** Why nothing is known; null when something is. */
   obstacle: string | null = null;
@@ -46,9 +46,9 @@ export class ServerView {
 
   /** Never rejects; null when it cannot be read now. */
   async read(): Promise<Snapshot | null> {
-    const { status, failure, body } = await this.client.send({ ...getOf(this.path), headers: ACCEPT }, true);
+    const { status, failure, body } = await this.client.send({ ...makeGet(this.path), headers: ACCEPT }, true);
     const snapshot = status === 200 ? snapshotIn(String(body)) : null;
-    this.obstacle = snapshot === null ? this.obstacleOf(status, failure) : null;
+    this.obstacle = snapshot === null ? this.describeObstacle(status, failure) : null;
     return snapshot;
   }
 
@@ -56,7 +56,7 @@ export class ServerView {
     return this.client.close();
   }
 
-  private obstacleOf(status: number, failure: string | null): string {
+  private describeObstacle(status: number, failure: string | null): string {
     const asked = `GET ${this.path.split('?', 1)[0]}`;
     if (failure !== null) return `${asked} does not answer: ${printable(failure)}`;
     if (status === 200) return `${asked} is no snapshot of nestjs-perf`;

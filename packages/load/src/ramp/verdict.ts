@@ -1,4 +1,4 @@
-import { columnsOf, errorsOf, wordsOf, type Judgement } from '../judgement.js';
+import { formatColumns, listErrors, describeOutcome, type Judgement } from '../judgement.js';
 import type { Chart } from '../page.js';
 import { ms, percent, perSecond } from '../quantity.js';
 import { EXIT } from '../usage.js';
@@ -10,7 +10,7 @@ export interface StepResult extends Judgement {
   readonly ratePerSecond: number;
   /** From the end of the step; null: not within the rest. Undefined without a rest. */
   readonly recoveredAfterMs?: number | null | undefined;
-  /** Of the resident memory after the rest, to that before the first step; null where it is not known. */
+  /** Ratio of the resident memory after the rest to that before the first step; null where it is not known. */
   readonly memoryRatio: number | null;
 }
 
@@ -24,17 +24,17 @@ export interface RampResult {
 }
 
 /** 0 holds, 1 fails its gate, 2 does not recover, 3 void. */
-export function exitCodeOf({ steps }: RampResult): number {
+export function chooseExitCode({ steps }: RampResult): number {
   const { outcome, recoveredAfterMs } = steps.at(-1)!;
   return outcome !== 'void' && recoveredAfterMs === null ? EXIT.noRecovery : EXIT[outcome];
 }
 
-const nameOf = ({ factor }: StepResult): string => `${Number(factor.toFixed(2))}X`;
+const formatFactor = ({ factor }: StepResult): string => `${Number(factor.toFixed(2))}X`;
 
-export const chartOf = ({ steps }: RampResult): Chart => ({
+export const buildChart = ({ steps }: RampResult): Chart => ({
   title: 'p95 of each step',
   bars: steps.map((step) => ({
-    name: `${nameOf(step)} ${perSecond(step.ratePerSecond)}`,
+    name: `${formatFactor(step)} ${perSecond(step.ratePerSecond)}`,
     value: step.durationMs.p95,
     text: `${ms(step.durationMs.p95)}, ${step.outcome}`,
     isBad: step.outcome !== 'holds',
@@ -43,8 +43,8 @@ export const chartOf = ({ steps }: RampResult): Chart => ({
 
 /** One line of a step. */
 export function stepLine(step: StepResult): string {
-  const said = step.outcome === 'fails' ? 'fails' : wordsOf(step);
-  return `${nameOf(step).padEnd(5)} ${perSecond(step.ratePerSecond).padStart(8)}  ${columnsOf(step)}  ${said}`;
+  const said = step.outcome === 'fails' ? 'fails' : describeOutcome(step);
+  return `${formatFactor(step).padEnd(5)} ${perSecond(step.ratePerSecond).padStart(8)}  ${formatColumns(step)}  ${said}`;
 }
 
 /** The answer, in a few lines. */
@@ -54,21 +54,21 @@ export function* verdictLines({ steps, reasons, obstacle, predictedRate }: RampR
   const holds =
     held === undefined
       ? 'holds nothing.'
-      : `holds ${nameOf(held)} (${perSecond(held.ratePerSecond)}): p95 ${ms(held.durationMs.p95)}.`;
-  const name = `${nameOf(last)} (${perSecond(last.ratePerSecond)})`;
+      : `holds ${formatFactor(held)} (${perSecond(held.ratePerSecond)}): p95 ${ms(held.durationMs.p95)}.`;
+  const name = `${formatFactor(last)} (${perSecond(last.ratePerSecond)})`;
   if (last.outcome === 'void') yield `ramp: ${holds} ${name} is void: ${last.because.join(', ')}.`;
   else if (last.outcome === 'fails') yield `ramp: ${holds} ${name} fails ${last.because.join(', ')}.`;
   else yield `ramp: ${holds}`;
-  if (last.recoveredAfterMs === null) yield `It does not recover within the rest after ${nameOf(last)}.`;
+  if (last.recoveredAfterMs === null) yield `It does not recover within the rest after ${formatFactor(last)}.`;
   if (last.outcome === 'fails') {
-    const why = [...reasons, errorsOf(last)].filter((reason) => reason !== null).join('; ');
+    const why = [...reasons, listErrors(last)].filter((reason) => reason !== null).join('; ');
     const unknown = obstacle === null ? "nothing in the server's own figures" : `not known: ${obstacle}`;
     yield `why: ${why === '' ? unknown : why}.`;
   }
   const known: string[] = [];
-  if (predictedRate !== null) known.push(`predicted from ${nameOf(steps[0]!)}: ${predictedRate.toFixed(0)}/s`);
+  if (predictedRate !== null) known.push(`predicted from ${formatFactor(steps[0]!)}: ${predictedRate.toFixed(0)}/s`);
   if (typeof last.recoveredAfterMs === 'number')
-    known.push(`recovery: ${ms(last.recoveredAfterMs)} after ${nameOf(last)}`);
+    known.push(`recovery: ${ms(last.recoveredAfterMs)} after ${formatFactor(last)}`);
   if (last.memoryRatio !== null)
     known.push(`memory ${last.memoryRatio < 1 ? 'below' : `within ${percent(last.memoryRatio - 1)} of`} what it was`);
   if (known.length > 0) yield `${known.join('. ')}.`;
