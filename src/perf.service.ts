@@ -1,5 +1,5 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { HistoryReader, NO_HISTORY } from './ports/history.js';
+import { HistoryReader } from './ports/history.js';
 import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './ports/history.js';
 import { Profiler, type Profile } from './ports/loop-profile.js';
 import { describe, object, oneOf, optional, optionalNumber, optionError, string } from './core/option.js';
@@ -97,17 +97,18 @@ export class PerfService {
    */
   async history(range: TimeRange & { stepMs?: number }, options?: { route?: string }): Promise<HistorySeries> {
     const read = routeOptions.read(options, 'perf.history() options');
-    return (this.past ?? NO_HISTORY).history(range, read);
+    return this.past?.history(range, read) ?? { stepMs: range.stepMs ?? 60_000, points: [] };
   }
 
   /**
    * Whether it got slower: `'day'` is the last 24 hours with those before, `'week'` with the same a week before, `'release'` this
    * release with the one before. Intervals take windows of time as units. `text` is the answer in words.
-   * @throws PERF_ERR_OPTION
+   * @throws PERF_ERR_OPTION; PERF_ERR_OFF with `history: false`
    */
   async compare(what: CompareWhat, options?: { route?: string }): Promise<PerfComparison> {
     const read = routeOptions.read(options, 'perf.compare() options');
-    return (this.past ?? NO_HISTORY).compare(what, read);
+    if (!this.past) throw new PerfError('PERF_ERR_OFF', HISTORY_OFF);
+    return this.past.compare(what, read);
   }
 
   /**
@@ -159,6 +160,8 @@ export class PerfService {
 const route = optional(string({ what: "the name of a route: 'GET /users/:id'", test: (name) => name !== '' }));
 const routeOptions = object({ route });
 const profileOptions = object({ route, seconds: optionalNumber({ unit: 'a number of seconds', min: 1, max: 300 }) });
+const HISTORY_OFF =
+  '`perf.compare()` needs the past, which is not kept. Take away `history: false` or `enabled: false`.';
 const PROFILE_OFF =
   '`perf.profile()` needs samples of the event loop, which are switched off. Set `eventLoop: { profile: true }` in ' +
   'PerfModule.forRoot(), and take away `enabled: false`, NESTJS_PERF=off and `eventLoop` in NESTJS_PERF_OFF.';

@@ -1,7 +1,7 @@
 import type { PerfRecord } from './record.js';
 import type { OncePerCause } from './reporter.js';
 import type { PerfSink, PerfSinkHost } from './sink.js';
-import { tellAll } from './listeners.js';
+import { callAll } from './listeners.js';
 import { PerfError } from './perf.error.js';
 import { reasonOf } from './reason.js';
 import { inRootContext } from './root-context.js';
@@ -63,7 +63,7 @@ export class Recorder {
 
   /** Takes a record. Never throws, never waits. */
   push(record: PerfRecord): void {
-    tellAll(this.listeners, record, this.report, 'a listener to records');
+    callAll(this.listeners, record, this.report, 'a listener to records');
     if (this.closed) return;
     if (this.pending.length >= MAX_HELD) {
       this.dropped += 1;

@@ -13,7 +13,7 @@ export interface Reporter {
 
 /** Writes one printable line a message. Never throws: an error of the application's logger in one of our timers would end the process. */
 export function safeReporter(reporter: Reporter): Reporter {
-  const say =
+  const write =
     (level: keyof Reporter) =>
     (message: string): void => {
       try {
@@ -22,11 +22,11 @@ export function safeReporter(reporter: Reporter): Reporter {
         // No other logger is left.
       }
     };
-  return { log: say('log'), warn: say('warn'), error: say('error') };
+  return { log: write('log'), warn: write('warn'), error: write('error') };
 }
 
 /** Between two lines of one cause. */
-const SAID_AGAIN_MS = 60_000;
+const REPEAT_MS = 60_000;
 /** A cause that was not met for so long makes room for others. */
 const FORGOTTEN_MS = 10 * 60_000;
 /** Ports, durations and ids: a text that differs in them alone is of the same cause. */
@@ -61,7 +61,7 @@ export class OncePerCause {
     }
     seen.lastMs = now;
     seen.unreported += count;
-    if (now - seen.reportedAtMs >= SAID_AGAIN_MS) this.sayCount(key, seen, now);
+    if (now - seen.reportedAtMs >= REPEAT_MS) this.writeCount(key, seen, now);
   }
 
   private keyOf(cause: string, now: number): string {
@@ -75,10 +75,10 @@ export class OncePerCause {
   /** Reports the numbers that are still unsaid. */
   flush(): void {
     const now = this.nowMs();
-    for (const [cause, seen] of this.counts) if (seen.unreported > 0) this.sayCount(cause, seen, now);
+    for (const [cause, seen] of this.counts) if (seen.unreported > 0) this.writeCount(cause, seen, now);
   }
 
-  private sayCount(cause: string, seen: Met, now: number): void {
+  private writeCount(cause: string, seen: Met, now: number): void {
     this.warn(`${printable(cause, MAX_LENGTH)}: ${seen.unreported} more since it was last reported.`);
     seen.unreported = 0;
     seen.reportedAtMs = now;

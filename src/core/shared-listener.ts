@@ -4,9 +4,9 @@ const LISTENERS: unique symbol = Symbol('perf:listeners');
 
 /** A test double of a client may have no `listeners()`: it gets one listener for each application. */
 type Emitter = Pick<EventEmitter, 'on' | 'off' | 'prependListener'> & Partial<Pick<EventEmitter, 'listeners'>>;
-type Listener = (told: never) => void;
+type Listener = (given: never) => void;
 interface Shared {
-  (told: unknown): void;
+  (given: unknown): void;
   readonly [LISTENERS]: Set<Listener>;
 }
 
@@ -32,8 +32,8 @@ const isShared = (listener: unknown): listener is Shared => typeof listener === 
 
 function madeShared(): Shared {
   const listeners = new Set<Listener>();
-  const tell = (told: unknown): void => {
-    for (const listener of listeners) listener(told as never);
+  const callAll = (given: unknown): void => {
+    for (const listener of listeners) listener(given as never);
   };
-  return Object.assign(tell, { [LISTENERS]: listeners });
+  return Object.assign(callAll, { [LISTENERS]: listeners });
 }

@@ -69,7 +69,7 @@ export class EventLoop implements Feature {
     const { words } = this.watch.beat;
     this.witness = port === null ? null : new Witness({ port, host, wedgedMs }, words, timing, logger, report);
     const methods = (): ReadonlySet<string> => this.rules.methods?.names() ?? new Set();
-    const holders = this.witness === null ? null : { told: this.witness.told, methods };
+    const holders = this.witness === null ? null : { port: this.witness.holderPort, methods };
     const sampler = new Sampler(words, timing, requests, stack, report, holders);
     this.sampler = sampler;
     const profile = options.profile ? new LoopProfile(requests, monotonicMs) : null;

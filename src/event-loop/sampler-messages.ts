@@ -17,7 +17,7 @@ export interface SamplerThreadData {
   /** The main thread has maps of its own for files that a loader has transpiled. */
   readonly loaderMaps: boolean;
   /** Receives a `LoopHolder` from each stack of a blocked loop, named by these provider methods; null without `port`. */
-  readonly witness: { readonly told: MessagePort; readonly methods: ReadonlySet<string> } | null;
+  readonly witness: { readonly port: MessagePort; readonly methods: ReadonlySet<string> } | null;
 }
 
 export interface LocationsRequest {

@@ -35,7 +35,7 @@ export const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
 
 /** The port for reports of the code that blocks the loop, and the methods that they may name: `'ReportsService.render'`. */
 export interface HolderTarget {
-  readonly told: MessagePort;
+  readonly port: MessagePort;
   readonly methods: () => ReadonlySet<string>;
 }
 
@@ -125,13 +125,13 @@ export class SamplerWorker {
       workingDirectory: workingDirectory(),
       reportsHangs,
       loaderMaps: process.sourceMapsEnabled,
-      witness: holders === null ? null : { told: holders.told, methods: holders.methods() },
+      witness: holders === null ? null : { port: holders.port, methods: holders.methods() },
     };
     const worker = new Worker(samplerSource(), {
       eval: true,
       name: 'nestjs-perf sampler',
       workerData: data,
-      transferList: holders === null ? [] : [holders.told],
+      transferList: holders === null ? [] : [holders.port],
       env: {},
       execArgv: [],
       argv: [],

@@ -184,7 +184,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     const isDue = isWorking && countDue(now);
     if (!isDue && !(isStale && now >= nextSampleMs)) return false;
     nextSampleMs = now + Math.max(timing.blockedSampleMs, staleMs * intervalShareOfAge) * (0.85 + Math.random() * 0.3);
-    ask(seq, isStale && (witness !== null || staleMs > hangMs / 2));
+    requestSample(seq, isStale && (witness !== null || staleMs > hangMs / 2));
     return true;
   }
 
@@ -192,7 +192,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     return ((now * UNITS_PER_MS - Atomics.load(words, WORD.beatAt)) | 0) / UNITS_PER_MS;
   }
 
-  function ask(seq: number, described: boolean): void {
+  function requestSample(seq: number, described: boolean): void {
     hasSampled = true;
     const session = new Session();
     let atMs = nowMs();
@@ -270,7 +270,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       method: named.find((name) => witness.methods.has(name)) ?? stack.handler,
       location: frames[0] === undefined ? null : locate(frames[0]),
     };
-    witness.told.postMessage(holder);
+    witness.port.postMessage(holder);
   }
 
   function locate(position: Position): string | null {

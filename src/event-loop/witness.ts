@@ -19,7 +19,7 @@ export interface WitnessOptions {
 /** Answers `/live` and `/metrics` from a thread of its own, which a stuck event loop does not delay. */
 export class Witness {
   /** The sampler's thread sends each {@link LoopHolder} here. */
-  readonly told: MessagePort;
+  readonly holderPort: MessagePort;
   /** The port that it listens on; null until it does. */
   port: number | null = null;
   private readonly holders: MessagePort;
@@ -34,7 +34,7 @@ export class Witness {
     private readonly report: OncePerCause,
   ) {
     const { port1, port2 } = new MessageChannel();
-    [this.told, this.holders] = [port1, port2];
+    [this.holderPort, this.holders] = [port1, port2];
   }
 
   /** Serves what `read` returns at `/metrics`. */
@@ -55,7 +55,7 @@ export class Witness {
   async close(): Promise<void> {
     const { worker } = this;
     this.worker = null;
-    this.told.close();
+    this.holderPort.close();
     this.holders.close();
     await worker?.terminate();
   }

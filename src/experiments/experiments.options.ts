@@ -1,6 +1,6 @@
 import type { PerfRequest } from '../core/perf-request.js';
 import type { Unit } from '../core/record.js';
-import type { TellUnit } from '../request/request-unit.js';
+import type { ReadUnit } from '../request/request-unit.js';
 import { object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
 import { duration, timeout } from '../core/shared-options.js';
 import { stopOption, type StopOptions } from './stop/stop-option.js';
@@ -51,7 +51,7 @@ const switchback: Option<Resolved<typeof slices>> = {
 
 const shape = object({
   gates: gateClient,
-  unit: optional(value<TellUnit>('a function', (given) => typeof given === 'function')),
+  unit: optional(value<ReadUnit>('a function', (given) => typeof given === 'function')),
   switchback: optional(switchback),
   stop: optional(stopOption),
 });

@@ -23,10 +23,10 @@ const splitTime = (time: RequestTime | null): Record<string, number> =>
 /** Calls `timing` once, just before the head is written: every way of answering passes `writeHead`. */
 function beforeHead(response: ServerResponse, timing: (existing: OutgoingHttpHeader | undefined) => string): void {
   const writeHead = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse;
-  let heard = false;
+  let added = false;
   response.writeHead = (...head: unknown[]) => {
-    if (!heard && !response.headersSent) {
-      heard = true;
+    if (!added && !response.headersSent) {
+      added = true;
       const given = readHeaders(head.at(-1));
       const name = Object.keys(given).find((key) => key.toLowerCase() === HEADER);
       if (name === undefined) response.setHeader(HEADER, timing(response.getHeader(HEADER)));

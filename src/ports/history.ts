@@ -128,34 +128,3 @@ export abstract class HistoryReader {
   /** Counts of the whole and of these routes, from this process's memory. A route without calls is missing. */
   abstract countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
 }
-
-const NO_DURATIONS = { mean: 0, p50: 0, p95: 0, p99: 0, max: 0 };
-const NOTHING: RangeFigures = {
-  count: 0,
-  errors: 0,
-  aborted: 0,
-  durationMs: NO_DURATIONS,
-  over: [],
-  blockedMs: 0,
-  upstreamMs: null,
-  poolWaitMs: null,
-  ownMs: null,
-  waitMs: null,
-};
-const UNKNOWN: Change = { value: 0, ci: [-Infinity, Infinity] };
-const NO_RANGE = { from: 0, to: 0, releases: [] };
-
-/** With `history: false`. */
-export const NO_HISTORY: Pick<HistoryReader, 'history' | 'compare'> = {
-  history: async ({ stepMs = 60_000 }) => ({ stepMs, points: [] }),
-  compare: async (what, { route = null }: { route?: string | null } = {}) => ({
-    before: typeof what === 'object' ? { ...what.before, releases: [] } : NO_RANGE,
-    after: typeof what === 'object' ? { ...what.after, releases: [] } : NO_RANGE,
-    whole: { route, before: NOTHING, after: NOTHING, latency: UNKNOWN, errorRate: UNKNOWN, over: [], because: [] },
-    routes: [],
-    mix: 0,
-    confounded: null,
-    caveats: ['`history: false`: nothing is kept.'],
-    text: 'Nothing is known: `history: false`.',
-  }),
-};

@@ -6,13 +6,13 @@ import type { RequestState } from './request-state.js';
 import { isThenable } from '../core/thenable.js';
 
 /** Tells whom a request is for; null for nobody that is known. */
-export type TellUnit = (request: PerfRequest) => Unit | null;
+export type ReadUnit = (request: PerfRequest) => Unit | null;
 
 /** Finds the unit of each request. Never throws. */
 export class RequestUnits {
   constructor(
     private readonly option: string,
-    private readonly tell: TellUnit,
+    private readonly readOption: ReadUnit,
     private readonly report: OncePerCause,
   ) {}
 
@@ -35,7 +35,7 @@ export class RequestUnits {
     // A message or socket event has no request.
     if (frameworkRequest === null) return null;
     try {
-      const unit = this.tell(frameworkRequest as PerfRequest) ?? null;
+      const unit = this.readOption(frameworkRequest as PerfRequest) ?? null;
       if (unit === null) return null;
       const userId = readId(unit.userId);
       if (userId !== null) return inText(unit, userId);
@@ -57,7 +57,7 @@ export class RequestUnits {
 }
 
 /** `request.user.id`, as Passport and most guards leave it; middleware leaves it on Node's request, which Fastify has as `raw`. */
-export const userOf: TellUnit = ({ user, raw }) =>
+export const userOf: ReadUnit = ({ user, raw }) =>
   readUnit(user) ?? readUnit((raw as { user?: unknown } | undefined)?.user);
 
 function readUnit(user: unknown): Unit | null {

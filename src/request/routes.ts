@@ -1,6 +1,6 @@
 import { DeclaredParameters } from '../core/declared-parameters.js';
 import { entryOf } from '../core/entry-of.js';
-import { tellAll } from '../core/listeners.js';
+import { callAll } from '../core/listeners.js';
 import type { OncePerCause } from '../core/reporter.js';
 
 /** The controller method behind a route. One object per method and application. */
@@ -159,6 +159,6 @@ export class Routes {
   private readonly announce = (route: Route): void => {
     this.all.push(route);
     this.declared.add(route.pattern);
-    tellAll(this.listeners, route, this.report, 'a listener to routes');
+    callAll(this.listeners, route, this.report, 'a listener to routes');
   };
 }

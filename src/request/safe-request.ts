@@ -47,7 +47,7 @@ export const parsedBody = (state: RequestState): unknown => (state.frameworkRequ
 /** Selects the headers that may be shown: those not allowed are left out, and secret values are replaced. */
 export function safeHeaders(headers: Headers, allowHeaders: readonly string[], secrets: SecretNames) {
   const allowed = new Set<string>([...ALLOWED_HEADERS, ...allowHeaders.map((name) => name.toLowerCase())]);
-  const told: [name: string, value: string][] = [];
+  const shown: [name: string, value: string][] = [];
   for (const [name, given] of Object.entries(headers)) {
     if (!allowed.has(name) || given === undefined) continue;
     const value = Array.isArray(given) ? given.join(', ') : String(given);
@@ -58,9 +58,9 @@ export function safeHeaders(headers: Headers, allowHeaders: readonly string[], s
       (name !== 'if-none-match' && (secrets.isSecretValue(value) || namesSecret(value, secrets)));
     // A long value is not searched: that may cost milliseconds.
     const safe = short && !isSecret();
-    told.push([name, safe ? printable(value, MAX_HEADER_LENGTH) : REDACTED]);
+    shown.push([name, safe ? printable(value, MAX_HEADER_LENGTH) : REDACTED]);
   }
-  return told;
+  return shown;
 }
 
 /** A body's data without its secrets; null where it is too large, or neither a form nor JSON. */
