@@ -1,11 +1,11 @@
 import {
   closeSync,
+  linkSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readFileSync,
   readlinkSync,
-  rmdirSync,
+  renameSync,
   rmSync,
   utimesSync,
   writeFileSync,
@@ -29,9 +29,7 @@ const GIVE_UP_MS = 3 * STALE_MS;
 export type InUse = (owner: string) => PerfError;
 
 export interface FileLock {
-  /** Another process took it over while this one was suspended. */
-  readonly isLost: boolean;
-  /** False also where it is gone: a process that took it over may have ended since. */
+  /** False where another process took it over while this one was suspended, or removed it. */
   readonly isHeld: boolean;
   /** Never throws: a lock that cannot be removed is taken over by this process, or by another once this one has ended. */
   release(): void;
@@ -57,40 +55,28 @@ export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal)
   const place = describePlace();
   const text = `${place} ${process.pid} ${readStart(process.pid)} ${threadId} ${randomUUID()}`;
   const startedMs = performance.now();
-  const [renewals, takings] = [new Unchanged(), new Unchanged()];
+  let [seen, sinceMs] = ['', startedMs];
   while (performance.now() - startedMs < GIVE_UP_MS) {
     if (create(lock, text)) return keep(lock, text);
     const owner = read(lock);
     if (owner !== null) {
-      // Another kernel has another clock: only what changes here and now shows that its owner lives.
-      const unchangedMs = renewals.note(`${owner.text} ${owner.renewedMs}`);
-      const silentMs = readKernel(owner.place) === readKernel(place) ? Date.now() - owner.renewedMs : unchangedMs;
+      const nowMs = performance.now();
+      const sign = `${owner.text} ${owner.renewedMs}`;
+      if (sign !== seen) [seen, sinceMs] = [sign, nowMs];
+      // Another kernel has another clock: only a change in this time shows that its owner lives.
+      const silentMs = readKernel(owner.place) === readKernel(place) ? Date.now() - owner.renewedMs : nowMs - sinceMs;
       const liveliness = judgeOwner(owner, place, silentMs);
-      if (liveliness === 'alive' || (liveliness === 'unknown' && performance.now() - startedMs > 2 * STALE_MS)) {
+      if (liveliness === 'alive' || (liveliness === 'unknown' && nowMs - startedMs > 2 * STALE_MS)) {
         throw inUse(nameOwner(owner, place));
       }
-      if (liveliness === 'dead' && takeAway(lock, owner.text, takings)) continue;
+      if (liveliness === 'dead' && takeAway(lock, owner.text)) continue;
     }
     await sleep(RETRY_MS, undefined, signal === undefined ? {} : { signal });
   }
   throw new PerfError(
     'PERF_ERR_STORE',
-    `${lock} could not be taken: it, or ${nameTaking(lock)}, comes back again and again. End the other processes that ` +
-      'use it, remove both, and start again.',
+    `${lock} could not be taken: it comes back again and again. End the other processes that use it, remove it, and start again.`,
   );
-}
-
-/** How long a value has been the same, by the monotonic clock. */
-class Unchanged {
-  private value: unknown;
-  private sinceMs = 0;
-
-  /** Returns milliseconds. */
-  note(value: unknown): number {
-    const nowMs = performance.now();
-    if (value !== this.value) [this.value, this.sinceMs] = [value, nowMs];
-    return nowMs - this.sinceMs;
-  }
 }
 
 function judgeOwner({ text, place, pid, start, thread }: Owner, here: string, silentMs: number) {
@@ -114,37 +100,25 @@ const HELD: unique symbol = Symbol.for('nestjs-perf:held-locks');
 /** Texts of this thread's locks. All copies of this package share the set. */
 const heldLocks = (): Set<string> => ((globalThis as { [HELD]?: Set<string> })[HELD] ??= new Set());
 
-const nameTaking = (lock: string): string => `${lock}.taking`;
-
-/** Removes a lock without a living owner, one process at a time. False: another process does it, or was killed while it did. */
-function takeAway(lock: string, text: string, takings: Unchanged): boolean {
-  const taking = nameTaking(lock);
+/** Removes a lock without a living owner. False: another process was faster. */
+function takeAway(lock: string, text: string): boolean {
+  const taken = `${lock}.${randomUUID()}`;
   try {
-    mkdirSync(taking);
+    renameSync(lock, taken);
   } catch (error) {
-    if (readCode(error) !== 'EEXIST') throw error;
-    removeLeftOver(taking, takings);
+    if (readCode(error) === 'ENOENT') return false;
+    throw error;
+  }
+  try {
+    if (readFileSync(taken, 'utf8') === text) return true;
+    // It has a new owner since it was read, who gets it back.
+    linkSync(taken, lock);
     return false;
-  }
-  try {
-    if (read(lock)?.text === text) rmSync(lock);
-  } finally {
-    rmdirSync(taking);
-  }
-  return true;
-}
-
-function removeLeftOver(taking: string, takings: Unchanged): void {
-  const made = lstatSync(taking, { throwIfNoEntry: false });
-  if (made === undefined) return;
-  if (!made.isDirectory()) throw notOurs(taking, 'an empty folder');
-  const unchangedMs = takings.note(made.mtimeMs);
-  if (unchangedMs <= STALE_MS && Date.now() - made.mtimeMs <= STALE_MS) return;
-  try {
-    rmdirSync(taking);
   } catch (error) {
-    if (readCode(error) === 'ENOTEMPTY') throw notOurs(taking, 'an empty folder');
-    if (readCode(error) !== 'ENOENT') throw error;
+    if (readCode(error) === 'EEXIST') return false;
+    throw error;
+  } finally {
+    rmSync(taken);
   }
 }
 
@@ -180,9 +154,6 @@ function keep(lock: string, text: string): FileLock {
     }
   }, BEAT_MS).unref();
   return {
-    get isLost() {
-      return (read(lock)?.text ?? text) !== text;
-    },
     get isHeld() {
       return isHeld();
     },
@@ -202,7 +173,7 @@ function keep(lock: string, text: string): FileLock {
 function read(lock: string): Owner | null {
   try {
     const found = lstatSync(lock);
-    if (!found.isFile()) throw notOurs(lock, 'a file');
+    if (!found.isFile()) throw notOurs(lock);
     const text = readFileSync(lock, 'utf8');
     const [place = '', pid, start = '', thread] = text.split(' ');
     return { text, place, pid: Number(pid), start, thread: Number(thread), renewedMs: found.mtimeMs };
@@ -212,10 +183,10 @@ function read(lock: string): Owner | null {
   }
 }
 
-const notOurs = (path: string, expected: string): PerfError =>
+const notOurs = (path: string): PerfError =>
   new PerfError(
     'PERF_ERR_STORE',
-    `${path} is not ${expected} of this library's: a link, or something else that it has not made. Look at what it is, remove it, ` +
+    `${path} is not a file of this library's: a link, or something else that it has not made. Look at what it is, remove it, ` +
       'and start again.',
   );
 
