@@ -1,11 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { RequestMethod } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Reporter } from '../core/reporter.js';
 import { storedRequest } from './request-state.js';
 import type { Routes } from './routes.js';
-import { ExpressPlatform, type ExpressApplication } from './express.js';
+import { ExpressPlatform } from './express.js';
 import { FastifyPlatform } from './fastify.js';
 import { stateOf, type RequestTracker } from './tracker.js';
 import { OtherPlatform } from './other-adapter.js';
@@ -15,7 +15,7 @@ import type { Platform } from './platform.js';
 export function choosePlatform(adapter: AbstractHttpAdapter, logger: Reporter): Platform | null {
   const type = adapter.getType();
   if (type === 'fastify') return new FastifyPlatform(adapter.getInstance());
-  if (type === 'express') return new ExpressPlatform(adapter.getInstance(), !emitsRoutes(adapter));
+  if (type === 'express') return new ExpressPlatform(adapter, !emitsRoutes(adapter));
   if (adapter.getHttpServer() instanceof EventEmitter) return new OtherPlatform(adapter);
   logger.warn(
     `The server of the HTTP adapter "${type}" is none of Node's: requests are neither measured nor compressed, and ` +
@@ -56,7 +56,7 @@ const emitsRoutes = (adapter: AbstractHttpAdapter): boolean => typeof adapter.se
 /** Requests that Express's body parsers refuse, on servers of the application's own: Nest registers parsers before modules start. */
 export function startBeforeParsers(adapter: AbstractHttpAdapter | null | undefined, requests: RequestTracker): void {
   if (adapter?.getType() !== 'express') return;
-  adapter.getInstance<ExpressApplication>().use((request, response, next) => {
+  adapter.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
     const isNew = stateOf(request) === null;
     const state = requests.reach(request, response);
     if (isNew) requests.enter(state, next);

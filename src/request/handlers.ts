@@ -9,7 +9,6 @@ import { readHandler, servesRoute } from './route-handler.js';
 /** A controller method that serves routes. */
 export interface ControllerMethod {
   readonly controller: Type;
-  readonly methodName: string;
   readonly method: object;
   readonly requestMethod: RequestMethod;
   /** `@Sse()` decorates it. */
@@ -57,7 +56,6 @@ function readMethod(controller: Type, methodName: string, method: object, module
   const versions = [read(VERSION_METADATA) ?? Reflect.getMetadata(VERSION_METADATA, controller)].flat();
   return {
     controller,
-    methodName,
     method,
     requestMethod: (read(METHOD_METADATA) as RequestMethod | undefined) ?? RequestMethod.GET,
     sendsEvents: read(SSE_METADATA) === true,

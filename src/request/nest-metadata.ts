@@ -13,7 +13,6 @@ export const MODULE_METADATA = {
 };
 /** Keys of `@MessagePattern()` and `@EventPattern()`, and of `@SubscribeMessage()`. */
 export const PATTERN_METADATA = 'microservices:pattern';
-export const MESSAGE_METADATA = 'message';
 /** On handlers of WebSocket messages, and on those of GraphQL. */
 export const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
 export const RESOLVER_TYPE_METADATA = 'graphql:resolver_type';

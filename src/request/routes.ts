@@ -5,8 +5,6 @@ import type { OncePerCause } from '../core/reporter.js';
 
 /** The controller method behind a route. One object per method and application. */
 export interface RouteHandler {
-  readonly className: string;
-  readonly methodName: string;
   /** `'UsersController.findOne'` */
   readonly name: string;
   /** `@SkipPerf()` decorates the method or its class. */

@@ -12,8 +12,6 @@ beforeEach(() => {
     const name = handlers[`${method} ${pattern}`];
     if (name === undefined) return null;
     return {
-      className: 'Users',
-      methodName: name.split('.')[1]!,
       name,
       skipped: false,
       slowMs: null,
