@@ -94,14 +94,15 @@ export class SharedResponseGuard implements CanActivate {
     const request = context.getArgByIndex<HttpRequest>(0);
     const state = stateOf(request) ?? storedRequest() ?? null;
     const routes = state?.owner.sharedAnswers ?? null;
-    if (state === null || routes === null) return true;
+    // A GET with a body would put its own into the answer of everybody.
+    if (state === null || routes === null || hasBody(request.headers)) return true;
     const handler = context.getHandler();
     if (isUncompressed(handler)) state.uncompressed = true;
     const shared = routes.find(handler, `${context.getClass().name}.${handler.name}`) as SharedRoute;
     const admission = await shared.admit({
       method: request.method ?? 'GET',
       url: readTarget(request),
-      host: String(request.headers.host ?? request.headers[':authority'] ?? ''),
+      host: readHost(request.headers),
       request,
       // `unit` reads results of guards: this one is the last of them.
       sign: () => findSign(request.headers, () => shared.units.isForSomebody(state)),
@@ -129,6 +130,17 @@ function findSign(headers: IncomingHttpHeaders, isForSomebody: () => boolean): C
   if (headers.authorization !== undefined) return 'Authorization';
   if (headers.cookie !== undefined) return 'Cookie';
   return isForSomebody() ? 'unit' : null;
+}
+
+const hasBody = ({ 'content-length': length = '0', 'transfer-encoding': framing }: IncomingHttpHeaders): boolean =>
+  length !== '0' || framing !== undefined;
+
+/** The host, followed by what a proxy or an attacker says of it: links in an answer are made of both. */
+function readHost(headers: IncomingHttpHeaders): string {
+  const host = String(headers.host ?? headers[':authority'] ?? '');
+  const forwarded = [headers['x-forwarded-host'], headers['x-forwarded-proto']];
+  if (forwarded.every((value) => value === undefined)) return host;
+  return [host, ...forwarded].map((value) => encodeURIComponent(String(value ?? ''))).join();
 }
 
 /** The target as sent, followed by the routed one where middleware has rewritten it. No target has a line break. */
