@@ -74,15 +74,16 @@ export class DeadLetters {
     await this.waitFor(adding());
   }
 
-  /** Reads the files of processes that are gone. */
+  /** Reads the files of processes that are gone, and those that could not be read before. */
   adopt(files: readonly string[]): void {
     this.disk?.adopt(files);
+    if (this.disk?.parked !== true) return;
     void this.waitFor(this.readAdopted().catch(() => {}));
   }
 
   /** Readers wait for it, up to 5 s. */
   waitFor(more: Promise<unknown>): Promise<unknown> {
-    return (this.pending = Promise.all([this.pending, more]));
+    return (this.pending = Promise.all([this.pending, more]).then(() => {}));
   }
 
   private async settled(): Promise<void> {
