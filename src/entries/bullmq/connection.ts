@@ -11,6 +11,9 @@ const WORKER_BEAT_MS = 8_000;
 /** A Sentinel that owes an answer for so long is given up for the next, milliseconds. */
 const SENTINEL_MS = 3_000;
 
+/** BullMQ's loop would try again at once when Redis has refused its command: when it does, milliseconds. */
+const REFUSED_MS = 1_000;
+
 type RetryStrategy = (times: number) => unknown;
 
 /** The used part of an ioredis client. BullMQ's own type does not fit: BullMQ 5's is that of ioredis 5 only. */
@@ -89,7 +92,7 @@ export function openConsumer(libraries: Libraries, connection: RedisConnection, 
     commandTimeout: undefined,
     socketTimeout: undefined,
   };
-  const { redis, release } = open(libraries, connection, unbounded, onError);
+  const { redis, release } = open(libraries, connection, unbounded, onError, isRefused);
   const copies: Redis[] = [];
   const beats = [watch(redis, true)];
   const duplicate = redis.duplicate.bind(redis);
@@ -111,8 +114,16 @@ export function openConsumer(libraries: Libraries, connection: RedisConnection, 
   };
 }
 
-function open({ Redis }: Libraries, connection: RedisConnection, override: object, onError: OnError): OwnClient {
+/** An error that `endsTurn` is answered by a connection made anew, after `REFUSED_MS`: until then commands wait. */
+function open(
+  { Redis }: Libraries,
+  connection: RedisConnection,
+  override: object,
+  onError: OnError,
+  endsTurn: (error: Error) => boolean = () => false,
+): OwnClient {
   let released = false;
+  let refused = false;
   const own = isClient(connection) ? connection.options : connectionOptions(connection);
   const given: GivenOptions | undefined = own;
   // ioredis gives up, and lets the process end, when a strategy returns no number. The application's own may give up for its client.
@@ -120,9 +131,11 @@ function open({ Redis }: Libraries, connection: RedisConnection, override: objec
     (usual: RetryStrategy | null = reconnectInMs): RetryStrategy =>
     (times) => {
       if (released) return null;
-      const pausesMs = usual?.(times);
+      const pausesMs = refused ? REFUSED_MS : usual?.(times);
+      refused = false;
       return typeof pausesMs === 'number' ? pausesMs : reconnectInMs(times);
     };
+  const usualAnew = given?.reconnectOnError ?? needsAnew(/READONLY/);
   const options = {
     ...(isClient(connection) ? {} : own),
     ...override,
@@ -132,7 +145,11 @@ function open({ Redis }: Libraries, connection: RedisConnection, override: objec
     retryStrategy: untilReleased(given?.retryStrategy),
     sentinelRetryStrategy: untilReleased(given?.sentinelRetryStrategy),
     sentinelCommandTimeout: given?.sentinelCommandTimeout ?? SENTINEL_MS,
-    reconnectOnError: given?.reconnectOnError ?? needsAnew(/READONLY/),
+    reconnectOnError: (error: Error): unknown => {
+      const ends = endsTurn(error);
+      refused ||= ends;
+      return usualAnew(error) || ends;
+    },
   };
   const redis = isClient<RedisClient>(connection)
     ? (connection.duplicate(options) as Redis)
@@ -162,3 +179,9 @@ function watch(redis: Redis, pings: boolean): NodeJS.Timeout {
   };
   return setInterval(beat, WORKER_BEAT_MS).unref();
 }
+
+/** Redis lacks memory, a disk or a replica, or its user lacks the right to a command of BullMQ's loop. */
+const isRefused = ({ message }: Error): boolean =>
+  /^(?:OOM|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|LOADING|READONLY|BUSY|NOAUTH|NOPERM .*'(?:eval|evalsha|bzpopmin)') /.test(
+    message,
+  );

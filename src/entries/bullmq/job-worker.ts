@@ -1,12 +1,10 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { BackoffStrategy, Job, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../core/backoff.js';
 import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
-import { isServerTrouble } from '../../defer/outbox/server-trouble.js';
 import type { Libraries } from './connection.js';
 import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
 import { settleAll } from '../../core/settle-all.js';
@@ -53,7 +51,6 @@ export class JobWorker {
   private paused = false;
   /** BullMQ works jobs off; before that there is nothing to pause, and its `close` would leave its errors without a listener. */
   private runs = false;
-  private resting = false;
 
   constructor(
     private readonly bullmq: Libraries['bullmq'],
@@ -91,7 +88,6 @@ export class JobWorker {
       if (this.stopping.signal.aborted) return;
       const cause = `worker of queue "${queueName}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
-      if (isServerTrouble(error)) void this.rest(worker);
     });
     worker.waitUntilReady().then(
       () => {
@@ -103,16 +99,6 @@ export class JobWorker {
       () => setTimeout(() => (this.paused ? undefined : (this.worker = this.open(true))), RETRY_MS).unref(),
     );
     return worker;
-  }
-
-  /** BullMQ would try again at once when Redis has refused its command, for want of a right or of memory. */
-  private async rest(worker: Worker): Promise<void> {
-    if (this.resting || !this.runs || this.paused) return;
-    this.resting = true;
-    await worker.pause(true);
-    await sleep(RETRY_MS, undefined, { ref: false });
-    this.resting = false;
-    if (!this.paused) void worker.resume();
   }
 
   async pause(): Promise<void> {
