@@ -42,7 +42,7 @@ async function block({ url, token }: { url: string; token: string }): Promise<vo
   await until('a block with its line', isNamed, 90_000);
 }
 
-it('a route has a flame graph, for a mouse and for keys', { timeout: 240_000 }, async () => {
+it('a route and a block have a flame graph, for a mouse and for keys', { timeout: 240_000 }, async () => {
   const running = await startDashboard('fastify', { metadata: { controllers: [ReportsController] } });
   await block(running);
   for (const look of [
@@ -65,6 +65,12 @@ it('a route has a flame graph, for a mouse and for keys', { timeout: 240_000 }, 
     expect((await first.getAttribute('aria-label'))!.split(',')[0]).toBe((focused as string).split(',')[0]);
     expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toContain(', 100 %');
     await page.getByRole('button', { name: 'Show all' }).click();
+    await page.getByRole('button', { name: NAME }).click();
+    const blocks = page.locator('.blocks > li', { hasText: 'addUp (' });
+    await blocks.filter({ hasText: 'ReportsController.one' }).first().locator('summary').click();
+    await expect
+      .poll(() => page.locator('.blocks .flame li > button').first().getAttribute('aria-label'))
+      .toMatch(/addUp, /);
     expect(complaints).toEqual([]);
     await context.close();
   }
