@@ -8,35 +8,42 @@ import { Deadlines } from './deadlines.js';
 import type { Policies } from './policies.js';
 import { RedisCalls } from './redis/redis-calls.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
-import { resilienceOption, type ResilienceOptions, type ResolvedResilience } from './resilience.options.js';
-import type { LimitedUpstream, ResilientUpstream } from './resilient-upstream.js';
-import type { CallHost } from './upstream-limits.js';
+import {
+  resilienceOption,
+  type ResilienceOptions,
+  type ResolvedResilience,
+  type ResolvedUpstream,
+} from './resilience.options.js';
+import type { LimitedUpstream } from './resilient-upstream.js';
 import { upstreamToken } from './upstream.decorator.js';
+import type { CallHost } from './upstream-limits.js';
 
 /** The upstreams of one application. */
 class ResilienceFeature implements Feature {
   readonly [FEATURE] = true;
-  private readonly deadlines: Deadlines;
-  private readonly upstreams = new Map<string, LimitedUpstream>();
+  readonly upstreams: ReadonlyMap<string, LimitedUpstream>;
 
   constructor(
-    private readonly options: ResolvedResilience,
+    { requestDeadlineMs, upstreams }: ResolvedResilience,
     private readonly application: PerfApplication,
     private readonly loadPolicies: () => Promise<Policies>,
   ) {
-    this.deadlines = new Deadlines(application.nowMs);
-    const host = this.callHost();
-    for (const [name, upstream] of options.upstreams) {
-      const calls =
-        upstream instanceof RedisUpstream
-          ? new RedisCalls(name, upstream, host)
-          : new CalledUpstream(name, upstream, host);
-      this.upstreams.set(name, calls);
-    }
-  }
-
-  find(name: string): ResilientUpstream | undefined {
-    return this.upstreams.get(name);
+    const { requests, nowMs, report } = application;
+    const host: CallHost = {
+      nowMs,
+      deadlines: new Deadlines(nowMs),
+      requestDeadlineMs,
+      report: (cause, message) => report.report(cause, message),
+      requestDueMs: () => {
+        if (requestDeadlineMs === null) return Infinity;
+        const request = currentRequest(requests);
+        // A timer or a poller that the request has started outlives it.
+        return request === null || request.closed ? Infinity : request.startedMs + requestDeadlineMs;
+      },
+    };
+    const limited = (name: string, given: RedisUpstream | ResolvedUpstream): LimitedUpstream =>
+      given instanceof RedisUpstream ? new RedisCalls(name, given, host) : new CalledUpstream(name, given, host);
+    this.upstreams = new Map(Array.from(upstreams, ([name, given]) => [name, limited(name, given)]));
   }
 
   async install(): Promise<void> {
@@ -54,23 +61,6 @@ class ResilienceFeature implements Feature {
   close(): void {
     for (const upstream of this.upstreams.values()) upstream.close();
   }
-
-  private callHost(): CallHost {
-    const { requests, nowMs, report } = this.application;
-    const { requestDeadlineMs } = this.options;
-    return {
-      nowMs,
-      deadlines: this.deadlines,
-      requestDeadlineMs,
-      report: (cause, message) => report.report(cause, message),
-      requestDueMs: () => {
-        if (requestDeadlineMs === null) return Infinity;
-        const request = currentRequest(requests);
-        // A timer or a poller that the request has started outlives it.
-        return request === null || request.closed ? Infinity : request.startedMs + requestDeadlineMs;
-      },
-    };
-  }
 }
 
 /**
@@ -87,7 +77,7 @@ export function resilienceExtension(options: ResilienceOptions, loadPolicies: ()
   const upstreams = [...resolved.upstreams.keys()].map((name) => ({
     provide: upstreamToken(name),
     inject: [ResilienceFeature],
-    useFactory: (resilience: ResilienceFeature) => resilience.find(name),
+    useFactory: (resilience: ResilienceFeature) => resilience.upstreams.get(name),
   }));
   return { name: 'resilience', providers: [feature, ...upstreams] };
 }

@@ -13,11 +13,9 @@ const FADE_MS = 10_000;
 export class RetryBudget {
   private calls = 0;
   private retries = 0;
-  private countedMs: number;
+  private countedMs = 0;
 
-  constructor(private readonly nowMs: MonotonicClock) {
-    this.countedMs = nowMs();
-  }
+  constructor(private readonly nowMs: MonotonicClock) {}
 
   called(): void {
     this.fade();

@@ -32,8 +32,9 @@ export function needsAnew(words: RegExp): (error: Error) => boolean {
   };
 }
 
-/** A command that cannot be sent now fails at once. ioredis waits for the end of a connection that was refused, too. */
+/** Each entry names its keys by its `prefix`. */
 export const OWN_PREFIX = { keyPrefix: '' };
+/** A command that cannot be sent now fails at once. ioredis waits for the end of a connection that was refused, too. */
 const ALWAYS = {
   ...OWN_PREFIX,
   enableOfflineQueue: false,
@@ -75,12 +76,16 @@ export const connectionOption = <C>(takes: { cluster: boolean }): Option<C> =>
 function isConnection(given: unknown): given is object | string {
   if (typeof given === 'string') return isRedisUrl(given);
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return false;
-  if ('url' in given && !isRedisUrl(given.url)) return false;
+  const { url } = given as { url?: unknown };
+  if (url !== undefined && !isRedisUrl(url)) return false;
   return !isClient(given) || 'pipeline' in given;
 }
 
 const isRedisUrl = (given: unknown): boolean =>
-  typeof given === 'string' && /^rediss?:/.test(given) && URL.canParse(given);
+  typeof given === 'string' &&
+  /^rediss?:/.test(given) &&
+  URL.canParse(given) &&
+  /^\/?\d*$/.test(new URL(given).pathname);
 
 /** The ioredis options of a URL, which may be the `url` of BullMQ's options, too: BullMQ 5.0 takes none. */
 export function connectionOptions(given: string | object): object {
@@ -97,6 +102,6 @@ function optionsFromUrl(text: string): RedisOptions {
     ...(username === '' ? {} : { username: decodeURIComponent(username) }),
     ...(password === '' ? {} : { password: decodeURIComponent(password) }),
     ...(protocol === 'rediss:' ? { tls: {} } : {}),
-    ...Object.fromEntries(searchParams),
+    ...Object.fromEntries([...searchParams].map(([key, text]) => [key, /^\d+$/.test(text) ? Number(text) : text])),
   };
 }

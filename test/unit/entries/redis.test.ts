@@ -23,7 +23,7 @@ describe.each(ENTRIES)('%s', (name, entry) => {
   it.each([
     'redis://127.0.0.1:6379',
     'rediss://user:secret@cache/3',
-    { host: '127.0.0.1' },
+    { host: '127.0.0.1', url: undefined },
     { url: 'redis://127.0.0.1:6379', keyPrefix: 'app:' },
     { duplicate: () => ({}), pipeline: () => ({}) },
   ])('takes %j', (connection) => {
@@ -35,6 +35,7 @@ describe.each(ENTRIES)('%s', (name, entry) => {
     ['localhost:6379', '`"localhost:6379"` (string)'],
     // The log of the boot must not show it.
     ['http://:hunter2@localhost', '`"[redacted]"` (string)'],
+    ['redis://127.0.0.1/cache', '`"redis://127.0.0.1/cache"` (string)'],
     [{ url: 'localhost' }, 'an object'],
     [[], 'an array of 0'],
     [NODE_REDIS, 'an object'],
@@ -110,7 +111,7 @@ it('reads a URL as ioredis does', () => {
     username: 'ada',
     password: 's@crt',
     tls: {},
-    family: '6',
+    family: 6,
   });
   expect(connectionOptions({ url: 'redis://cache', db: 2, keyPrefix: 'app:' })).toEqual({
     host: 'cache',
