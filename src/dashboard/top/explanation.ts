@@ -110,8 +110,8 @@ export function explainProblems(
   return text('# What is wrong now', lines, verify('the sentence is gone from the page, which takes some minutes'));
 }
 
-function showCode({ location, stack }: BlockRow, { excerpt }: Surroundings): string[][] {
-  const lines = location === null ? null : excerpt(location);
+function showCode({ location, stack }: BlockRow, around: Surroundings): string[][] {
+  const lines = location === null ? null : around.excerpt(location);
   return [
     titled(`Source of ${location}:`, lines ?? []),
     titled(
