@@ -66,7 +66,7 @@ export function chooseLevel(coding: ContentCoding, byteLength: number, effort: E
 /** One pool round trip a chunk: 64 KiB instead of zlib's 16 cuts the event loop's share of a 3 MB body to a quarter. */
 const CHUNK_BYTES = 64 * KIB;
 
-/** Smallest brotli window that holds the body: set-up and memory grow with the window. */
+/** Smallest brotli window around the body: set-up and memory grow with the window. */
 const chooseWindow = (byteLength: number): number =>
   Math.min(Math.max(Math.ceil(Math.log2(Math.max(byteLength, 1))), 16), 22);
 

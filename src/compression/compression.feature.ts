@@ -17,12 +17,12 @@ import { SharedRoute, type SharedResponseOptions } from './shared-response/share
 
 /** The compression of one application. */
 export class Compression implements Feature {
-  /** Null in its stand-in with the option off. */
+  /** Null in {@link CompressionOff}. */
   readonly engine: CompressionEngine;
   private readonly cache: ContentCache;
   private readonly sharedRoutes = new Map<object, SharedRoute>();
   /** Handlers for which the log has a line on the own answers of known callers. */
-  private readonly saidOwn = new Set<string>();
+  private readonly loggedOwn = new Set<string>();
 
   constructor(
     options: ResolvedCompression,
@@ -45,7 +45,6 @@ export class Compression implements Feature {
     if (platform.kind === 'fastify') await registerReplyCompress(platform.application as FastifyApplication);
   }
 
-  /** Each response is held from its request's start on, on every adapter. */
   started(state: RequestState): void {
     const { request, response } = state;
     if (request === null || response === null) return;
@@ -86,14 +85,14 @@ export class Compression implements Feature {
         `@SharedResponse() on "${where}": ${reason}`,
         `@SharedResponse() on "${where}" shares nothing: ${reason}.`,
       );
-    const gaveOwn = (sign: CallerSign): void => this.sayOwn(where, sign);
+    const gaveOwn = (sign: CallerSign): void => this.logOwn(where, sign);
     return new SharedRoute(options, { cache, nowMs: host.nowMs, units: host.units, notShared, gaveOwn });
   }
 
   /** Logs once, without a count of repeats: signed-in callers are no fault. */
-  private sayOwn(where: string, sign: CallerSign): void {
-    if (this.saidOwn.has(where)) return;
-    this.saidOwn.add(where);
+  private logOwn(where: string, sign: CallerSign): void {
+    if (this.loggedOwn.has(where)) return;
+    this.loggedOwn.add(where);
     const line =
       `@SharedResponse() on "${where}": a caller that is known by \`${sign}\` got an answer of its own, as all do that \`Cookie\`, ` +
       '`Authorization` or `unit` makes known. To share it, send `Cache-Control: public` or write `forEveryone: true` where it is ' +

@@ -106,23 +106,19 @@ export const compressionOption: typeof row = {
     const options = row.read(value, path);
     if (options === null || options.allowSlowLevels) return options;
     for (const name of ['zstd', 'br', 'gzip'] as const) {
-      refuseSlowLevel(`${path}.levels.${name}`, name, options.levels[name] ?? 0);
+      const { safe, cost } = LEVEL_LIMITS[name];
+      const level = options.levels[name] ?? 0;
+      if (level <= safe) continue;
+      throw optionError(
+        `${path}.levels.${name}`,
+        `at most ${safe} for bodies that are made for each request`,
+        level,
+        `The cost: ${cost}. Lower it, or set \`compression.allowSlowLevels: true\` if such bodies are made rarely.`,
+      );
     }
     return options;
   },
 };
-
-/** @throws PERF_ERR_OPTION with what the level costs */
-export function refuseSlowLevel(path: string, coding: keyof typeof LEVEL_LIMITS, level: number): void {
-  const { safe, cost } = LEVEL_LIMITS[coding];
-  if (level <= safe) return;
-  throw optionError(
-    path,
-    `at most ${safe} for bodies that are made for each request`,
-    level,
-    `The cost: ${cost}. Lower it, or set \`compression.allowSlowLevels: true\` if such bodies are made rarely.`,
-  );
-}
 
 /** Size of the cache for shared responses when the content cache is off, bytes. */
 export const SHARED_ONLY_BYTES = DEFAULT_CACHE_BYTES;

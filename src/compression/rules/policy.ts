@@ -1,4 +1,4 @@
-import { validateHeaderValue } from 'node:http';
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 
 /** The value of a response header as frameworks store it. */
 export type FieldValue = string | number | readonly string[] | undefined;
@@ -39,15 +39,15 @@ export function varyWithAcceptEncoding(value: FieldValue): string {
   return (hasMember(value, VARY) ? members : [...members, VARY]).join(', ');
 }
 
-/** Whether Node can write these headers. */
-export function isWritable(headers: Readonly<Record<string, FieldValue>>): boolean {
+/** Whether Node can write these headers; it throws where it gets refused ones. */
+export function isWritable(headers: Iterable<readonly [name: string, value: unknown]>): boolean {
   try {
-    for (const [name, value] of Object.entries(headers)) {
-      for (const line of [value].flat()) validateHeaderValue(name, String(line));
+    for (const [name, value] of headers) {
+      validateHeaderName(name);
+      for (const line of [value].flat()) validateHeaderValue(name, line as string);
     }
     return true;
   } catch {
-    // Node throws the error when they are sent.
     return false;
   }
 }

@@ -1,7 +1,8 @@
 import { settleAll } from '../../core/settle-all.js';
 import type { Compressor } from '../codec.js';
 import type { MonotonicClock } from '../../core/clock.js';
-import type { Body, CachedBody } from '../content-cache.js';
+import type { RequestUnits } from '../../request/request-unit.js';
+import type { Body, CachedBody, ContentCache } from '../content-cache.js';
 import {
   hasMember,
   isEncoded,
@@ -56,14 +57,23 @@ interface SharedHead extends ResponseHead {
 /** The sign of a known caller: a header, or the option `unit`. */
 export type CallerSign = 'Authorization' | 'Cookie' | 'unit';
 
+/** The application that a route is of. */
+export interface SharedRouteHost {
+  readonly cache: ContentCache;
+  readonly nowMs: MonotonicClock;
+  readonly units: Pick<RequestUnits, 'isForSomebody'>;
+  /** Logs once why an answer of this route is not shared. */
+  notShared(this: void, reason: string): void;
+  /** Logs once that known callers get answers of their own. */
+  gaveOwn(this: void, sign: CallerSign): void;
+}
+
 /** The part of a route that a flight uses. */
 interface FlightRoute {
-  readonly nowMs: MonotonicClock;
+  readonly host: SharedRouteHost;
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly varies: boolean;
-  notShared(this: void, reason: string): void;
-  gaveOwn(this: void, sign: CallerSign): void;
   keepBody(flight: SharedFlight, body: Body, headers: readonly KeptHeader[]): CachedBody | null;
   free(flight: SharedFlight, kept?: KeptResponse | null): void;
   replace(flight: SharedFlight, kept: KeptResponse): void;
@@ -100,13 +110,13 @@ export class SharedFlight {
     const headers = this.listChanged(head);
     const entry = mayServe ? route.keepBody(this, body, headers) : null;
     if (entry === null) {
-      if (mayServe) route.notShared('its body does not fit into `compression.cache.maxBytes`');
+      if (mayServe) route.host.notShared('its body does not fit into `compression.cache.maxBytes`');
       this.end('not-shareable');
       return null;
     }
     const control = head.header('cache-control');
     const freshMs = readFreshMs(head);
-    const now = route.nowMs();
+    const now = route.host.nowMs();
     const expiresMs = now + Math.min(route.ttlMs, freshMs);
     const bornMs = freshMs === Number.POSITIVE_INFINITY ? null : now - readAgeMs(head);
     const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : route.ttlMs;
@@ -124,7 +134,7 @@ export class SharedFlight {
     const { kept, previous } = this;
     if (kept === null) return;
     if (isForOne(head)) {
-      this.route.notShared(FOR_ONE);
+      this.route.host.notShared(FOR_ONE);
       return this.end('not-shareable');
     }
     const codings = new Set([...kept.entry.codings, ...(previous?.entry.codings ?? [])]);
@@ -136,7 +146,7 @@ export class SharedFlight {
   /** The response is over and nothing was kept: a stream, or a client that left before the handler had answered. */
   close(answered: boolean): void {
     if (!this.flying) return;
-    if (answered) this.route.notShared('it is a stream, or was written around the framework');
+    if (answered) this.route.host.notShared('it is a stream, or was written around the framework');
     this.end(answered ? 'not-shareable' : 'abandoned');
   }
 
@@ -157,14 +167,14 @@ export class SharedFlight {
   private mayServeOthers(head: SharedHead): boolean {
     const control = head.header('cache-control');
     if (!mayKeep(head, head.method) || isEncoded(head) || hasMember(control, 'no-cache') || readFreshMs(head) <= 0) {
-      if (head.status === 200) this.route.notShared(FOR_ONE);
+      if (head.status === 200) this.route.host.notShared(FOR_ONE);
       return false;
     }
     // A head that Node refuses fails for its own request only.
-    if (!isWritable(head.headers())) return false;
+    if (!isWritable(Object.entries(head.headers()))) return false;
     if (!this.coversVary(head.header('vary'))) return false;
     if (this.own === null || isForAll(control)) return true;
-    this.route.gaveOwn(this.own);
+    this.route.host.gaveOwn(this.own);
     return false;
   }
 
@@ -175,7 +185,7 @@ export class SharedFlight {
     const named = splitMembers(listValue(vary)).filter((member) => member !== 'accept-encoding');
     // Members that CORS has set before the handler name headers that each request gets for itself.
     if (named.every((member) => CORS_MEMBERS.has(member) && hasMember(before, member))) return true;
-    this.route.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
+    this.route.host.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
     return false;
   }
 

@@ -105,7 +105,7 @@ export class SharedResponseGuard implements CanActivate {
       host: readHost(request.headers),
       request,
       // `unit` reads results of guards: this one is the last of them.
-      sign: () => findSign(request.headers, () => shared.units.isForSomebody(state)),
+      sign: () => findSign(request.headers, () => shared.host.units.isForSomebody(state)),
       headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
       gone: () => hasGone(state.response),
     });
@@ -135,7 +135,7 @@ function findSign(headers: IncomingHttpHeaders, isForSomebody: () => boolean): C
 const hasBody = ({ 'content-length': length = '0', 'transfer-encoding': framing }: IncomingHttpHeaders): boolean =>
   length !== '0' || framing !== undefined;
 
-/** The host, followed by what a proxy or an attacker says of it: links in an answer are made of both. */
+/** The host, followed by its forwarded form: an answer may have links that are made of either. */
 function readHost(headers: IncomingHttpHeaders): string {
   const host = String(headers.host ?? headers[':authority'] ?? '');
   const forwarded = [headers['x-forwarded-host'], headers['x-forwarded-proto']];

@@ -1,10 +1,8 @@
-import type { MonotonicClock } from '../../core/clock.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { PerfRequest } from '../../core/perf-request.js';
-import type { RequestUnits } from '../../request/request-unit.js';
-import type { Body, CachedBody, ContentCache } from '../content-cache.js';
-import { KeptResponse, SharedFlight, type CallerSign, type Headers } from './shared-flight.js';
+import type { Body, CachedBody } from '../content-cache.js';
+import { KeptResponse, SharedFlight, type CallerSign, type Headers, type SharedRouteHost } from './shared-flight.js';
 
 /** `@SharedResponse()`'s options. */
 export interface SharedResponseOptions {
@@ -63,17 +61,6 @@ export type Admission =
   /** The client has left: no answer is needed. */
   | { readonly kind: 'gone' };
 
-/** The application that a route is of. */
-export interface SharedRouteHost {
-  readonly cache: ContentCache;
-  readonly nowMs: MonotonicClock;
-  readonly units: Pick<RequestUnits, 'isForSomebody'>;
-  /** Logs once why an answer of this route is not shared. */
-  notShared(this: void, reason: string): void;
-  /** Logs once that known callers get answers of their own. */
-  gaveOwn(this: void, sign: CallerSign): void;
-}
-
 /**
  * The shared answers of one route. One request at a time runs the handler for a key; the others wait for it, or, while an
  * expired answer is being refreshed, get that one (for at most another TTL).
@@ -84,21 +71,11 @@ export class SharedRoute {
   readonly waitMs: number;
   /** Callers may get different answers under one URL. */
   readonly varies: boolean;
-  readonly nowMs: MonotonicClock;
-  readonly units: SharedRouteHost['units'];
-  readonly notShared: SharedRouteHost['notShared'];
-  readonly gaveOwn: SharedRouteHost['gaveOwn'];
-  private readonly cache: ContentCache;
 
   constructor(
     private readonly options: SharedResponseOptions,
-    host: SharedRouteHost,
+    readonly host: SharedRouteHost,
   ) {
-    this.cache = host.cache;
-    this.nowMs = host.nowMs;
-    this.units = host.units;
-    this.notShared = host.notShared;
-    this.gaveOwn = host.gaveOwn;
     this.ttlMs = options.ttlMs;
     this.waitMs = options.waitMs ?? WAIT_MS;
     this.varies = options.varyBy !== undefined;
@@ -122,7 +99,7 @@ export class SharedRoute {
       if (caller.gone()) return { kind: 'gone' };
       if (result === 'not-shareable' || (result === 'abandoned' && handedOver)) return { kind: 'alone' };
       if (result === 'late') {
-        this.notShared(
+        this.host.notShared(
           `its handler took more than ${this.waitMs} ms, so requests that waited for it ran it themselves`,
         );
         return { kind: 'alone' };
@@ -134,7 +111,7 @@ export class SharedRoute {
   /** A HEAD gets the head of its GET's answer; it makes none, since its body goes nowhere. */
   private admitHead(key: string, own: CallerSign | null): Admission {
     const kept = this.slots.get(key)?.kept ?? null;
-    const serves = kept !== null && kept.serves(own !== null) && this.nowMs() < kept.expiresMs;
+    const serves = kept !== null && kept.serves(own !== null) && this.host.nowMs() < kept.expiresMs;
     return serves ? { kind: 'kept', kept } : { kind: 'alone' };
   }
 
@@ -143,7 +120,7 @@ export class SharedRoute {
     const { kept = null, flight = null } = this.slots.get(key) ?? {};
     if (own !== null && kept?.serves(true) !== true) return { kind: 'lead', flight: this.lead(key, caller, kept, own) };
     if (kept !== null) {
-      const now = this.nowMs();
+      const now = this.host.nowMs();
       if (now < kept.expiresMs) return { kind: 'kept', kept };
       if (flight !== null && now < kept.staleUntilMs) return { kind: 'kept', kept };
     }
@@ -167,7 +144,7 @@ export class SharedRoute {
 
   /** Keeps the body of an answer, as the previous one where that is equal; null when it does not fit. */
   keepBody({ key, previous }: SharedFlight, body: Body, headers: KeptResponse['headers']): CachedBody | null {
-    const { cache } = this;
+    const { cache } = this.host;
     if (previous !== null && cache.has(previous.entry) && previous.entry.matches(body)) return previous.entry;
     const headerBytes = headers.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
     // The cache decides what stays: an evicted body takes its slot along, so hostile URLs cannot grow the map of slots.
@@ -187,7 +164,7 @@ export class SharedRoute {
       slot.flight = null;
       this.dropEmpty(key, slot);
     }
-    if (kept !== null && kept.entry !== slot?.kept?.entry) this.cache.evict(kept.entry);
+    if (kept !== null && kept.entry !== slot?.kept?.entry) this.host.cache.evict(kept.entry);
   }
 
   /** Ends a flight with the answer for others, unless a newer one has landed since it began. */
@@ -195,12 +172,12 @@ export class SharedRoute {
     const { key, previous } = flight;
     const slot = this.slots.get(key) ?? { kept: null, flight: null };
     const isNewest = slot.kept === null || slot.kept === previous;
-    if (!isNewest || !this.cache.has(kept.entry)) return this.free(flight, kept);
+    if (!isNewest || !this.host.cache.has(kept.entry)) return this.free(flight, kept);
     const before = slot.kept?.entry;
     slot.kept = kept;
     if (slot.flight === flight) slot.flight = null;
     this.slots.set(key, slot);
-    if (before !== undefined && before !== kept.entry) this.cache.evict(before);
+    if (before !== undefined && before !== kept.entry) this.host.cache.evict(before);
   }
 
   private dropEmpty(key: string, { kept, flight }: Slot): void {
