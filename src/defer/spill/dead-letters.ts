@@ -48,6 +48,7 @@ export class DeadLetters {
   private held: Buried[] = [];
   private bytes = 0;
   private pending: Promise<unknown> = Promise.resolve();
+  private isReading = false;
 
   private readonly disk: Spill | null;
 
@@ -77,8 +78,10 @@ export class DeadLetters {
   /** Reads the files of processes that are gone, and those that could not be read before. */
   adopt(files: readonly string[]): void {
     this.disk?.adopt(files);
-    if (this.disk?.parked !== true) return;
-    void this.waitFor(this.readAdopted().catch(() => {}));
+    if (this.disk?.parked !== true || this.isReading) return;
+    this.isReading = true;
+    const read = this.readAdopted().catch(() => {});
+    void this.waitFor(read.finally(() => (this.isReading = false)));
   }
 
   /** Readers wait for it, up to 5 s. */

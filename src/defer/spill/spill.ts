@@ -143,7 +143,7 @@ export class Spill {
     segment.park(offset);
   }
 
-  /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
+  /** Brings up to `limit` parked entries back, oldest first, for one caller at a time. Rejects when the disk cannot be read: they stay parked. */
   async takeParked(limit: number): Promise<Taken[]> {
     const taken: Taken[] = [];
     let bytes = 0;

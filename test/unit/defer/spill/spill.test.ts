@@ -187,6 +187,15 @@ describe('the spill', () => {
     expect((await third.dead.list({ offset: -1, limit: 10 })).map(({ id }) => id)).toEqual(['a-3']);
   });
 
+  it('reads what was left of dead letters once, however often it looks for more meanwhile', async () => {
+    const letters = Array.from({ length: 900 }, (_, i) => ({ ...entryOf(`d-${i}`), error: 'no', rejectedAt: i + 1 }));
+    leaveBehind('dead-000001.ndjson', letters.map(writeEntry).join(''));
+    const { dead, adopt } = await open();
+    for (let i = 0; i < 5; i++) await adopt();
+    const ids = (await dead.list({ offset: 0, limit: 2_000 })).map(({ id }) => id);
+    expect(ids).toEqual(letters.map(({ id }) => id));
+  });
+
   it('says that the disk refuses, does not keep a response waiting for it, and goes on when it takes again', async () => {
     const { spill } = await open();
     rmSync(at.folder, { recursive: true });
