@@ -35,8 +35,8 @@ export class Access {
       ownToken === null ? randomBytes(32) : createHmac('sha256', ownToken).update('nestjs-perf cookie').digest();
   }
 
-  /** Whether the token may be printed: never the application's own. */
-  get isTold(): boolean {
+  /** Whether this process has made the token, and may print it. */
+  get isPrinted(): boolean {
     return this.token !== null && this.ownToken === null;
   }
 

@@ -28,10 +28,10 @@ const SAFE: Readonly<Record<string, string>> = {
 const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' };
 const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
 
-const TOLD_TOKEN = 'stands in the log of this process, in the line "Perf dashboard"';
-const OWN_TOKEN = 'is the one of `dashboard.token` or PERF_TOKEN';
-const noToken = (isTold: boolean): string =>
-  `Unauthorized: the token ${isTold ? TOLD_TOKEN : OWN_TOKEN}. Send it as \`Authorization: Bearer <token>\`.\n`;
+const PRINTED_TOKEN = 'stands in the log of this process, in the line "Perf dashboard"';
+const GIVEN_TOKEN = 'is the one of `dashboard.token` or PERF_TOKEN';
+const noToken = (isPrinted: boolean): string =>
+  `Unauthorized: the token ${isPrinted ? PRINTED_TOKEN : GIVEN_TOKEN}. Send it as \`Authorization: Bearer <token>\`.\n`;
 
 /** An asset as it is sent. */
 export interface Asset {
@@ -125,7 +125,7 @@ export class Answers {
     const status = byToken ? 401 : 403;
     const headers = byToken ? { ...SAFE, 'www-authenticate': 'Bearer' } : SAFE;
     if (base !== null) return { status, type: HTML, body: refusedHtml(base, this.about.style, byToken), headers };
-    return { status, type: TEXT, body: byToken ? noToken(this.access.isTold) : 'Forbidden\n', headers };
+    return { status, type: TEXT, body: byToken ? noToken(this.access.isPrinted) : 'Forbidden\n', headers };
   }
 }
 

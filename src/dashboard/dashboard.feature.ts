@@ -29,7 +29,7 @@ import { Viewers } from './viewers.js';
 export class Dashboard implements Feature {
   private readonly access: Access;
   private readonly records = new RecentRecords();
-  private isTold = false;
+  private isLogged = false;
   private server: Server | null = null;
 
   constructor(
@@ -54,7 +54,9 @@ export class Dashboard implements Feature {
     const view = new DashboardView(host, this.sources, this.records, script.name, options.redactUsers);
     const names = { script: script.name, style: style.name };
     const about = { ...names, path: options.path };
-    const answers = new Answers(this.access, new Viewers(host.nowMs), view, this.profiler, about, () => this.tell());
+    const answers = new Answers(this.access, new Viewers(host.nowMs), view, this.profiler, about, () =>
+      this.logAddress(),
+    );
     const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
       platform.rawRoute(`${options.path}${path}`, '`dashboard`', this.safe(answer));
     get('', answers.page);
@@ -65,16 +67,16 @@ export class Dashboard implements Feature {
     get(`/${style.name}`, answers.asset({ type: 'text/css; charset=utf-8', brotli: style.brotli }));
     host.recorder.listen(this.records.add);
     this.server = adapter.getHttpServer() as Server;
-    this.server.once('listening', () => this.tell());
+    this.server.once('listening', () => this.logAddress());
   }
 
   /** Logs once where the page is: at the latest when a request without access comes, on a server that is not known here. */
-  private tell(): void {
-    if (this.isTold) return;
-    this.isTold = true;
-    const { token, isTold } = this.access;
-    const query = isTold ? `?token=${token}` : '';
-    const advice = token === null || isTold ? '' : ' (with the token of `dashboard.token` or PERF_TOKEN)';
+  private logAddress(): void {
+    if (this.isLogged) return;
+    this.isLogged = true;
+    const { token, isPrinted } = this.access;
+    const query = isPrinted ? `?token=${token}` : '';
+    const advice = token === null || isPrinted ? '' : ' (with the token of `dashboard.token` or PERF_TOKEN)';
     this.host.logger.log(`Perf dashboard: ${findAddress(this.server)}${this.options.path}${query}${advice}`);
   }
 

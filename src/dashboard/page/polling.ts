@@ -23,14 +23,14 @@ export interface Question {
 }
 
 /** The last answer, and the state of the connection. */
-export interface Told {
+export interface Known {
   readonly state: DashboardData | null;
   readonly link: Link;
   /** The present pause; grows when the page is hidden, and while the server does not answer. */
   readonly everyMs: number;
 }
 
-export interface Polled extends Told {
+export interface Polled extends Known {
   readonly pause: () => void;
   readonly resume: () => void;
 }
@@ -41,13 +41,13 @@ sessionStorage.setItem('perf-viewer', VIEWER);
 
 /** Polls the server. Nothing is sent while paused, or when nobody has been here for long. */
 export function usePolling(question: Question): Polled {
-  const [told, tell] = useState<Told>({ state: null, link: 'loading', everyMs: EVERY_MS });
-  const [poller] = useState(() => new Poller(question, told, tell));
+  const [known, setKnown] = useState<Known>({ state: null, link: 'loading', everyMs: EVERY_MS });
+  const [poller] = useState(() => new Poller(question, known, setKnown));
   poller.question = question;
   useEffect(() => poller.start(), []);
   // A new question should not wait for the next turn.
   useEffect(() => poller.soon(), [question.scope, question.filter, question.routeId]);
-  return { ...told, pause: poller.pause, resume: poller.resume };
+  return { ...known, pause: poller.pause, resume: poller.resume };
 }
 
 class Poller {
@@ -62,8 +62,8 @@ class Poller {
 
   constructor(
     public question: Question,
-    private told: Told,
-    private readonly tell: (told: Told) => void,
+    private known: Known,
+    private readonly setKnown: (known: Known) => void,
   ) {}
 
   start(): void {
@@ -74,24 +74,24 @@ class Poller {
 
   readonly pause = (): void => {
     clearTimeout(this.timer);
-    this.know({ link: 'paused' });
+    this.update({ link: 'paused' });
   };
 
   readonly resume = (): void => {
     this.seenAt = Date.now();
-    this.know({ link: this.told.state === null ? 'loading' : 'live' });
+    this.update({ link: this.known.state === null ? 'loading' : 'live' });
     this.soon();
   };
 
   soon(): void {
-    if (this.told.link === 'paused' || this.told.link === 'idle') return;
+    if (this.known.link === 'paused' || this.known.link === 'idle') return;
     if (this.busy) this.again = true;
     else this.later(150);
   }
 
   private readonly isHere = (): void => {
     this.seenAt = Date.now();
-    if (this.told.link === 'idle') this.resume();
+    if (this.known.link === 'idle') this.resume();
   };
 
   private readonly shown = (): void => {
@@ -102,15 +102,15 @@ class Poller {
   };
 
   private async poll(): Promise<void> {
-    if (Date.now() - this.seenAt > IDLE_AFTER_MS) return this.know({ link: 'idle' });
+    if (Date.now() - this.seenAt > IDLE_AFTER_MS) return this.update({ link: 'idle' });
     this.busy = true;
     this.again = false;
     const link = await this.ask().catch((): Link => 'lost');
     this.busy = false;
     // Paused while the answer was under way.
-    if (this.told.link === 'paused') return;
+    if (this.known.link === 'paused') return;
     this.failures = link === 'live' ? 0 : this.failures + 1;
-    this.know({ link });
+    this.update({ link });
     this.later(this.again ? 0 : this.everyMs());
   }
 
@@ -127,10 +127,10 @@ class Poller {
     const answer = (await response.json()) as DashboardData;
     if (isOfOtherPage(answer.assets)) {
       location.reload();
-      return this.told.link;
+      return this.known.link;
     }
     this.tookMs = [answer.tookMs, this.tookMs[0]];
-    this.know({ state: answer });
+    this.update({ state: answer });
     return 'live';
   }
 
@@ -139,19 +139,19 @@ class Poller {
       document.visibilityState === 'hidden' ? HIDDEN_EVERY_MS : EVERY_MS,
       1_000 * Math.ceil((PAUSES_OF_COST * Math.min(...this.tookMs)) / 1_000),
     );
-    const isRefused = this.told.link === 'refused' || this.told.link === 'full';
+    const isRefused = this.known.link === 'refused' || this.known.link === 'full';
     return Math.min(MAX_EVERY_MS, ms * (isRefused ? 8 : 2 ** Math.min(4, this.failures)));
   }
 
   private later(ms: number): void {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => void this.poll(), ms);
-    if (ms >= EVERY_MS) this.know({ everyMs: ms });
+    if (ms >= EVERY_MS) this.update({ everyMs: ms });
   }
 
-  private know(fresh: Partial<Told>): void {
-    this.told = { ...this.told, ...fresh };
-    this.tell(this.told);
+  private update(fresh: Partial<Known>): void {
+    this.known = { ...this.known, ...fresh };
+    this.setKnown(this.known);
   }
 }
 
