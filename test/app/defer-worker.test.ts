@@ -19,7 +19,7 @@ class Closing {
 @Controller()
 class OrdersController {
   @Get('audit/:name')
-  @DeferWork(WriteAudit, { durable: true, attempts: 2, backoffMs: 1, batch: { maxItems: 10, maxWaitMs: 40 } })
+  @DeferWork(WriteAudit, { durable: true, attempts: 2, backoffMs: 1, batch: { maxItems: 10, maxWaitMs: 3_000 } })
   audit(@Param('name') name: string) {
     return name;
   }
