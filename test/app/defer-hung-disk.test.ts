@@ -24,7 +24,7 @@ class OrdersController {
 async function start(adapter: Adapter, overflow: DeferOverflow) {
   const place = new MemoryPlace();
   const path = join(temporaryFolder(), 'spill');
-  const store = new MemoryStore(place, false, { path, maxBytes: 1024 ** 2, writeTimeoutMs: 300 });
+  const store = new MemoryStore(place, false, { path, maxBytes: 1024 ** 2, writeTimeoutMs: 2_000 });
   const app = await startApp(adapter, {
     metadata: { controllers: [OrdersController], providers: [SendReceipt] },
     perf: { defer: { store, overflow, drainTimeoutMs: 500 } },
