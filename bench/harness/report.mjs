@@ -110,7 +110,7 @@ export const interval = ({ median, low, high }) => `${median.toFixed(2)} (${low.
 
 /** One sentence: method, machine, version, command. */
 export function provenance({ options, discardedRuns, node, machine, commit, command }) {
-  const latency = options.ratePerS === undefined ? '' : ` p50 and p99 at ${options.ratePerS} requests a second.`;
+  const latency = options.ratePerS === undefined ? '' : ` p50 at ${options.ratePerS} requests a second.`;
   const burst = options.burst === undefined ? `${options.burstMs} ms` : `${options.burst} requests`;
   return (
     `Median of ${options.rounds} interleaved rounds of ${burst} over ${options.generations} process generations, ` +

@@ -79,7 +79,7 @@ describe('a damaged kernel tree', () => {
 
   it(
     'never makes the sampler throw, and never yields NaN, Infinity, a negative number or 2^63',
-    { timeout: numRuns * 400 },
+    { timeout: numRuns * 4_000 },
     () => {
       const wound = fc.record({ file: fc.nat(1_000), how: damage });
       const wounds = fc.array(wound, { minLength: 1, maxLength: 6 });
