@@ -95,7 +95,7 @@ describe('the publishing timer', () => {
   it('says at once whether memory is low, for health', () => {
     const made = resources({ memoryLimitBytes: 2 ** 20 });
     made.start();
-    expect(made.reasons()).toEqual(['memory: 0 of 1 MB left']);
+    expect(made.reasons()).toEqual([{ about: 'resources', text: 'memory: 0 of 1 MB left' }]);
     expect(resources({}).reasons()).toEqual([]);
     expect(resources(null).reasons()).toEqual([]);
   });
