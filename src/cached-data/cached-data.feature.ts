@@ -140,13 +140,13 @@ class CachedDataFeature extends PerfCache implements Feature {
 
   /** Two instances that have one name would read each other's values, and so would two builds that give a name to two classes. */
   private level2For(
-    { level2 }: ResolvedCached,
+    { batch, level2 }: ResolvedCached,
     method: string,
     isAlone: boolean,
     isMinified: boolean,
   ): MethodLevel2 | null {
     if (this.level2 === null || !level2) return null;
-    if (isAlone && !isMinified) return new MethodLevel2(this.level2, method, this.host.report);
+    if (isAlone && !isMinified) return new MethodLevel2(this.level2, method, batch, this.host.report);
     const cause = `"${method}" stays in level 1`;
     const why = isMinified
       ? 'a minifier has renamed its class, and the next build may give that name to another class. Keep class names (`keepNames` of esbuild)'

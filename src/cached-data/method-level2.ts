@@ -1,18 +1,46 @@
 import type { OncePerCause } from '../core/reporter.js';
 import type { Entry } from './entry.js';
 import type { Level2, Level2Answer } from './level2.js';
+import { atEndOfTurn } from './flight.js';
 import { fromText, toText } from './value.js';
+
+/** Items that are read in one turn of the event loop. */
+interface Turn {
+  readonly reads: Promise<unknown>[];
+  readonly end: Promise<unknown>;
+}
 
 /** Values of one method in the second level. Never throws: a useless value is reported, and the source is called. */
 export class MethodLevel2 {
+  private turn: Turn | null = null;
+
   constructor(
     private readonly level2: Level2,
     private readonly method: string,
+    private readonly isBatch: boolean,
     private readonly report: OncePerCause,
   ) {}
 
-  read(key: string): Promise<Level2Answer | null> {
-    return this.level2.read(this.method, key);
+  /** Ends the reads of one turn together for a batch: one call then loads the items that were not found. */
+  async read(key: string): Promise<Level2Answer | null> {
+    const answer = this.level2.read(this.method, key);
+    if (this.isBatch) {
+      this.turn ??= this.newTurn();
+      this.turn.reads.push(answer);
+      await this.turn.end;
+    }
+    return answer;
+  }
+
+  private newTurn(): Turn {
+    const reads: Promise<unknown>[] = [];
+    const end = new Promise((resolve) => {
+      atEndOfTurn(() => {
+        this.turn = null;
+        resolve(Promise.all(reads));
+      });
+    });
+    return { reads, end };
   }
 
   parseValue(text: string): { readonly value: unknown } | null {

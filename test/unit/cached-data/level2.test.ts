@@ -39,20 +39,28 @@ it('a value of level 2 ages on while its answer is on its way', async () => {
 });
 
 describe('a batch with a level 2', () => {
-  /** Answers of one packet. The level holds the value of the key `2`. */
-  const together = () => {
-    let packet: Promise<unknown> | null = null;
+  /** Each answer comes in a turn of its own. It holds the value of the key `2`. */
+  function oneByOne() {
+    let reads = 0;
     return answersOf(async (_method, key) => {
-      await (packet ??= new Promise(setImmediate));
+      reads += 1;
+      for (let turns = reads; turns > 0; turns -= 1) await new Promise(setImmediate);
       return { atMs: 0, value: key.includes('2') ? { ageMs: 0, text: '"of another pod"' } : null };
     });
-  };
+  }
 
-  it('loads in one call what the level lacks', async () => {
-    const { of } = await cacheOf(Catalogue, { level2: together() });
+  it('loads in one call what the level lacks, in whatever order its answers come', async () => {
+    const { of } = await cacheOf(Catalogue, { level2: oneByOne() });
     const [first, second] = await Promise.all([of.stock([1, 2, 3]), of.stock([4, 3])]);
     expect(first).toEqual(['loaded 1', 'of another pod', 'loaded 3']);
     expect(second).toEqual(['loaded 4', 'loaded 3']);
     expect(loads).toEqual(['1,3,4']);
+  });
+
+  it('waits for no item that is asked for later', async () => {
+    const { of } = await cacheOf(Catalogue, { level2: oneByOne() });
+    expect(await of.stock([1])).toEqual(['loaded 1']);
+    expect(await of.stock([3, 4])).toEqual(['loaded 3', 'loaded 4']);
+    expect(loads).toEqual(['1', '3,4']);
   });
 });
