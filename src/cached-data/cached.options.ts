@@ -36,7 +36,7 @@ export interface CachedOptions {
   refreshAhead?: number;
   /**
    * The method takes one array, and returns one value for each of its items, in their order: it is called once for all items
-   * that are missing in one turn of the event loop, whoever asks.
+   * that are missing in one turn of the event loop, for all callers.
    * @default false
    */
   batch?: boolean;

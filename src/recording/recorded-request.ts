@@ -19,7 +19,7 @@ export interface RecordedRequest {
   /** The pattern; `''` where none matched. */
   route: string;
   headers: Record<string, string>;
-  /** Parsed; null for none, or one that is not asked for. */
+  /** Parsed; null without one, or where bodies are not recorded. */
   body: unknown;
   /** A hash; null for a request that stands alone. */
   session: string | null;

@@ -52,7 +52,7 @@ export function readStatus(outcome: unknown): number | null {
   return null;
 }
 
-/** The wait that the upstream asks for, milliseconds; else null. https://www.rfc-editor.org/rfc/rfc9110#field.retry-after */
+/** Returns the wait of `Retry-After`, milliseconds; null without one. https://www.rfc-editor.org/rfc/rfc9110#field.retry-after */
 export function readRetryAfter(outcome: unknown, epochMs: number): number | null {
   for (const { headers } of findResponses(outcome)) {
     if (typeof headers !== 'object' || headers === null) continue;

@@ -13,7 +13,7 @@ export function blockLines(block: BlockRecord): string[] {
 
 /** Blocks of one kind share route, cause and line, or the dependency that ran. A proven one is another kind than a suspected one. */
 export function nameBlockKind({ request, suspect, cause, location, stack }: BlockRecord): string {
-  // A process that gets no CPU stands still at any line.
+  // A process without CPU pauses at any line: the line is chance.
   if (cause === 'not-scheduled') return cause;
   const { method, route } = request ?? suspect ?? {};
   const place = lineOnly(location) ?? findDependency(innermostCall(stack) ?? '');

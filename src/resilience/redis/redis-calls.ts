@@ -22,7 +22,7 @@ interface Batch {
   failure: unknown;
 }
 
-/** A pipeline that blocks ends with this as soon as it is sent: it says nothing of Redis. */
+/** A pipeline that blocks ends with this as soon as it is sent: its time is no measure of Redis. */
 const NOT_AWAITED = new DOMException('The pipeline blocks', 'AbortError');
 
 /**

@@ -28,7 +28,7 @@ export function blocks({ name, args }: RedisCommand): boolean {
 
 export const isOfConnection = ({ name }: RedisCommand): boolean => OF_CONNECTION.has(name.toLowerCase());
 
-/** Replies by which a server says that it cannot serve now. https://redis.io/docs/latest/develop/reference/protocol-spec/ */
+/** Error replies of a server that cannot serve now. https://redis.io/docs/latest/develop/reference/protocol-spec/ */
 const CANNOT_SERVE = /^(LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOREPLICAS)\b/;
 
 /** An error reply is an answer: `WRONGTYPE` is the application's mistake, not a failure of the server. */

@@ -64,7 +64,11 @@ for (const { name, adapter, ...options } of bundles) {
   const hangs = stderr.split('\n').filter((line) => line.includes(' and still '));
   // One: to read the map of a bundle must not be a hang of its own.
   assert.equal(hangs.length, 1, `${name}: ${stderr}`);
-  assert.match(hangs[0], /^\[Perf\] GET \/reports\/:ms \([\w$]+\.render\) has blocked the event loop for \d+ ms and still does/, name);
+  assert.match(
+    hangs[0],
+    /^\[Perf\] GET \/reports\/:ms \([\w$]+\.render\) has blocked the event loop for \d+ ms and still does/,
+    name,
+  );
   assert.ok(hangs[0].includes(` at ${MAPPED}`), `${name}: ${hangs[0]}`);
 
   assert.deepEqual(more, [], name);
