@@ -18,7 +18,7 @@ import { Deferrer, DeferWork, DurableWork, PerfModule } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
 import { startRedis } from '../scripts/redis.mjs';
 import { environment, medianWithInterval, readNodeVersion, readFlags, writeResult } from './harness/index.mjs';
-import { decorate, decorateMethod, portOf, serveNest } from './overhead/application.mjs';
+import { decorate, decorateMethod, readPort, serveNest } from './overhead/application.mjs';
 
 const flags = readFlags({ rounds: { type: 'string', default: '600' }, folder: { type: 'string', default: '.' } });
 const folder = mkdtempSync(join(flags.folder, 'durable-answer-'));
@@ -53,7 +53,7 @@ const line = `${JSON.stringify({ order, head: 'x'.repeat(300) })}\n`;
 
 const ask = (path) =>
   new Promise((resolve, reject) => {
-    const sent = request({ port: portOf(app), method: 'POST', path, agent }, (response) => {
+    const sent = request({ port: readPort(app), method: 'POST', path, agent }, (response) => {
       response.resume().once('end', resolve);
     });
     sent.once('error', reject).end();

@@ -12,7 +12,8 @@ const COMMON = {
   burst: { type: 'string', default: '4000' },
   warmup: { type: 'string', default: '20000' },
   connections: { type: 'string', default: '50' },
-  'rate-ms': { type: 'string', default: '3000' },
+  'rate-ms': { type: 'string', default: '1500' },
+  'rate-phases': { type: 'string', default: '3' },
   'max-control-error': { type: 'string', default: '0.05' },
   only: { type: 'string' },
   node: { type: 'string', default: process.execPath },
@@ -24,7 +25,8 @@ const COMMON = {
  *
  * - `--rounds` bursts of each variant in all, over `--generations` sets of fresh processes
  * - `--burst` requests in a burst; `--warmup` requests before the first; `--connections` keep-alive connections
- * - `--rate-ms` of requests at one rate, for p50 and p99; `--max-control-error` share by which a twin may differ
+ * - `--rate-phases` a generation of `--rate-ms` of requests at one rate, for p50 and p99
+ * - `--max-control-error` share by which a twin may differ
  * - `--only a,b` variants whose name holds `a` or `b`, beside base and control; nothing is written
  * - `--node` runs the servers: path of a Node binary, or `24` for the one that bench/node24 locks
  * - `--no-write` prints, and leaves bench/results alone: without it, uncommitted changes are refused
@@ -50,6 +52,7 @@ export function readFlags(own = {}) {
     warmup: count('warmup'),
     connections: count('connections'),
     rateMs: count('rate-ms'),
+    ratePhases: count('rate-phases'),
     maxControlError,
     only,
     write,

@@ -44,7 +44,7 @@ export interface Run {
   discarded: number[];
   generations: {
     bursts: Record<string, { cpuUs: number }[]>;
-    latency: Record<string, { ratePerS: number; p50Ms: number; p99Ms: number }>;
+    latency: Record<string, { ratePerS: number; p50Ms: number; p99Ms: number }[]>;
   }[];
 }
 
@@ -55,6 +55,7 @@ export interface RunFlags {
   warmup: number;
   connections: number;
   rateMs: number;
+  ratePhases: number;
   maxControlError: number;
 }
 

@@ -20,10 +20,11 @@ const RATE_SHARE = 0.4;
  * - `burstMs`: a burst is what its variant answers in so many milliseconds, not `--burst` requests
  * - `warmupMs`: so long at the most, however few of the `--warmup` requests were answered
  * - `warmupConnections`: while warming up, where few connections to a slow handler would leave its code cold
- * - `atOneRate`: p50 and p99 are those of requests that come at 40 % of what the base can do, the same rate for all
+ * - `atOneRate`: p50 and p99 are those of requests that come at 40 % of what the base can do, the same rate for all, in
+ *   `--rate-phases` interleaved phases of `--rate-ms`
  * - `settle(server, requests)`: what a burst has to wait for before its CPU time is read
  *
- * Returns `{ discarded: [controlRatio], generations: [{ bursts: { [name]: [burst] }, latency: { [name]: … } }] }`.
+ * Returns `{ discarded: [controlRatio], generations: [{ bursts: { [name]: [burst] }, latency: { [name]: [phase] } }] }`.
  * A burst is `{ cpuUs, requestsPerS, p50Ms, p99Ms, bodyBytes }`: `cpuUs` is whole-process CPU time per request.
  */
 export async function runInterleaved(variants, flags, { log = console.error, ...options } = {}) {
@@ -54,9 +55,8 @@ export async function runInterleaved(variants, flags, { log = console.error, ...
 }
 
 /** Ratios of one generation, round by round. */
-export function pairedRatios({ bursts }, name, baseName, quantity) {
-  return bursts[name].map((burst, round) => burst[quantity] / bursts[baseName][round][quantity]);
-}
+export const pairedRatios = ({ bursts }, name, baseName, quantity) =>
+  bursts[name].map((burst, round) => burst[quantity] / bursts[baseName][round][quantity]);
 
 async function runGeneration(variants, flags, load, { request = { path: '/' }, settle, ...options }) {
   const servers = [];
@@ -79,13 +79,15 @@ async function runGeneration(variants, flags, load, { request = { path: '/' }, s
       for (const index of order) bursts[variants[index].name].push(await burst(index, sizes[index]));
     }
     const latency = {};
-    if (options.atOneRate === true) {
-      const ratePerS = RATE_SHARE * median(bursts[variants[0].name].map(({ requestsPerS }) => requestsPerS));
-      for (const index of drawOrder(servers.keys())) {
+    const phases = options.atOneRate === true ? flags.ratePhases : 0;
+    const ratePerS = RATE_SHARE * median(bursts[variants[0].name].map(({ requestsPerS }) => requestsPerS));
+    for (let phase = 0, order = []; phase < phases; phase++) {
+      order = drawOrder(servers.keys(), order.at(-1));
+      for (const index of order) {
         const target = { port: servers[index].port, connections: flags.connections, request };
         const { latencyMs, requests } = await load.rate({ ...target, ratePerS, durationMs: flags.rateMs });
         await settle?.(servers[index], requests);
-        latency[variants[index].name] = { ratePerS, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99 };
+        (latency[variants[index].name] ??= []).push({ ratePerS, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99 });
       }
     }
     return { bursts, latency };

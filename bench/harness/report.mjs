@@ -47,15 +47,17 @@ export function environment(nodeVersion = process.version) {
 export function summarise(variants, flags, { discarded, generations }, { burstMs } = {}) {
   const { rounds, warmup, connections } = flags;
   const size = burstMs === undefined ? { burst: flags.burst } : { burstMs };
-  const rates = generations.flatMap(({ latency }) => Object.values(latency).map(({ ratePerS }) => ratePerS));
-  const ratePerS = rates.length === 0 ? {} : { ratePerS: Math.round(median(rates)) };
+  const rates = generations.flatMap(({ latency }) => Object.values(latency).flat()).map(({ ratePerS }) => ratePerS);
+  const atOneRate = rates.length > 0;
+  const ratePerS = atOneRate ? { ratePerS: Math.round(median(rates)), ratePhases: flags.ratePhases } : {};
+  const phases = generations.map(({ latency }) => ({ bursts: latency }));
   return {
     options: { rounds, generations: generations.length, ...size, warmup, connections, ...ratePerS },
     discardedRuns: discarded.map((ratio) => rounded(ratio, 3)),
     rows: variants.map(({ name }) => {
       const all = (quantity) => median(generations.flatMap(({ bursts }) => bursts[name].map((one) => one[quantity])));
       const ms = (quantity) => {
-        const given = generations.flatMap(({ latency }) => latency[name]?.[quantity] ?? []);
+        const given = generations.flatMap(({ latency }) => latency[name] ?? []).map((phase) => phase[quantity]);
         return rounded(given.length === 0 ? all(quantity) : median(given), 3);
       };
       return {
@@ -66,6 +68,7 @@ export function summarise(variants, flags, { discarded, generations }, { burstMs
         throughputRatio: pairRatio(generations, name, variants[0].name, 'requestsPerS'),
         p50Ms: ms('p50Ms'),
         p99Ms: ms('p99Ms'),
+        ...(atOneRate && { p99Ratio: pairRatio(phases, name, variants[0].name, 'p99Ms') }),
         bodyBytes: Math.round(all('bodyBytes')),
       };
     }),
@@ -96,11 +99,12 @@ export function writeResult({ rows, ...about }) {
 /** The summary as a Markdown table. */
 export function markdownTable(rows) {
   const header =
-    '| | CPU µs / request | CPU ratio (95 %) | req/s | req/s ratio | p50 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|---:|';
+    '| | CPU µs / request | CPU ratio (95 %) | req/s | req/s ratio | p50 ms | p99 ms | p99 ratio |\n|---|---:|---:|---:|---:|---:|---:|---:|';
   const lines = rows.map((row) => {
-    const { cpuUsPerRequest, requestsPerS, p50Ms, p99Ms } = row;
+    const { cpuUsPerRequest, requestsPerS, p50Ms, p99Ms, p99Ratio } = row;
     const cells = [cpuUsPerRequest.toFixed(1), interval(row.cpuRatio), requestsPerS, interval(row.throughputRatio)];
-    return `| ${[row.name, ...cells, p50Ms.toFixed(2), p99Ms.toFixed(2)].join(' | ')} |`;
+    const tail = [p50Ms.toFixed(2), p99Ms.toFixed(2), p99Ratio === undefined ? '' : interval(p99Ratio)];
+    return `| ${[row.name, ...cells, ...tail].join(' | ')} |`;
   });
   return `${header}\n${lines.join('\n')}`;
 }
@@ -110,7 +114,10 @@ export const interval = ({ median, low, high }) => `${median.toFixed(2)} (${low.
 
 /** One sentence: method, machine, version, command. */
 export function provenance({ options, discardedRuns, node, machine, commit, command }) {
-  const latency = options.ratePerS === undefined ? '' : ` p50 at ${options.ratePerS} requests a second.`;
+  const latency =
+    options.ratePerS === undefined
+      ? ''
+      : ` p50 and p99 at ${options.ratePerS} requests a second, ${options.ratePhases * options.generations} paired phases.`;
   const burst = options.burst === undefined ? `${options.burstMs} ms` : `${options.burst} requests`;
   return (
     `Median of ${options.rounds} interleaved rounds of ${burst} over ${options.generations} process generations, ` +
