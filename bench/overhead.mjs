@@ -2,6 +2,7 @@
 //
 //   npm run bench -- overhead                        the published run, on Fastify
 //   npm run bench -- overhead --adapter express
+//   npm run bench -- overhead --adapter peers        an interceptor, nestjs-pino, prom-client and OpenTelemetry, on Fastify
 //   npm run bench -- overhead --rounds 12 --generations 2 --only tap,latency
 //   npm run bench -- overhead --node 24              servers on Node 24 (or the path of a Node binary)
 //
@@ -11,6 +12,7 @@
 //   draws process generations, not only rounds.
 // - Latency under full load compares queues: p50 and p99 are those of requests that come at one rate for all.
 // - Short bursts: a server that was idle starts ticking and wakes its sampler, about a millisecond each time.
+// - Servers of a run share a core's caches, and whoever has more code finds them colder: at most six at a time.
 // - A handler that does nothing makes every cost look large: real handlers wait for a database. The µs are the cost.
 // - nestjs-pino writes to /dev/null and OpenTelemetry exports to nowhere: both cost more in production.
 // - OpenTelemetry's Nest instrumentation does not support Nest 12, so it is the http one alone: a lower bound.
@@ -29,6 +31,10 @@ const TABLES = {
     nest('nestjs-perf: latency only', 'fastify', 'latency'),
     nest('nestjs-perf: latency, every record to a sink', 'fastify', 'records'),
     nest('nestjs-perf: all defaults', 'fastify', 'default'),
+  ],
+  peers: [
+    nest('bare Nest + Fastify', 'fastify', 'bare'),
+    nest('bare Nest + Fastify again', 'fastify', 'bare'),
     { name: 'tap interceptor', file: file('overhead/tap-interceptor.mjs') },
     { name: 'prom-client interceptor', file: file('overhead/prom-client-interceptor.mjs') },
     { name: 'nestjs-pino', file: file('peers/nestjs-pino.mjs') },
@@ -44,7 +50,9 @@ const TABLES = {
 
 const flags = readFlags({ adapter: { type: 'string', default: 'fastify' } });
 const { adapter } = flags;
-if (!(adapter in TABLES)) throw new Error(`--adapter must be \`fastify\` or \`express\`, got \`${adapter}\`.`);
-if (adapter === 'fastify') installLocked('bench/peers');
-const name = `${adapter === 'fastify' ? 'overhead' : 'express'}-node${readNodeMajor(flags.node)}`;
+if (!Object.hasOwn(TABLES, adapter)) {
+  throw new Error(`--adapter must be one of ${Object.keys(TABLES).join(', ')}; got \`${adapter}\`.`);
+}
+if (adapter === 'peers') installLocked('bench/peers');
+const name = `${adapter === 'fastify' ? 'overhead' : adapter}-node${readNodeMajor(flags.node)}`;
 await benchmark(name, TABLES[adapter], flags, { request: { path: '/users/42' }, atOneRate: true });

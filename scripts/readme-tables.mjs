@@ -23,15 +23,16 @@ const COST = [
   ['overhead', 'bare Nest + Fastify'],
   ['overhead', 'nestjs-perf: latency only'],
   ['overhead', 'nestjs-perf: all defaults'],
-  ['overhead', 'prom-client interceptor'],
-  ['overhead', 'nestjs-pino'],
-  ['overhead', 'OpenTelemetry http'],
+  ['peers', 'prom-client interceptor'],
+  ['peers', 'nestjs-pino'],
+  ['peers', 'OpenTelemetry http'],
   ['express', 'bare Nest + Express'],
   ['express', 'nestjs-perf: all defaults'],
 ];
 
 const TABLES = {
   overhead: () => byNode('overhead'),
+  peers: () => byNode('peers'),
   express: () => byNode('express'),
   upstream: () => byNode('upstream'),
   'dashboard-page': () => byNode('dashboard-page'),
@@ -113,12 +114,17 @@ const TABLES = {
 function byNode(name) {
   const all = results.filter((result) => result.name.replace(/-node\d+$/, '') === name);
   if (all.length === 0) throw new Error(`README.md asks for bench:${name}, and bench/results has no such result.`);
-  const head = all.flatMap(({ node }) => [`CPU ratio, Node ${/^v(\d+)/.exec(node)[1]}`, 'µs / request', 'p50 ms']);
+  const hasP99 = all.every(({ rows }) => rows.every(({ p99Ratio }) => p99Ratio !== undefined));
+  const head = all.flatMap(({ node }) => {
+    const columns = [`CPU ratio, Node ${/^v(\d+)/.exec(node)[1]}`, 'µs / request', 'p50 ms'];
+    return hasP99 ? [...columns, 'p99 ratio'] : columns;
+  });
   const rows = all[0].rows.map(({ name: variant }) => {
     const cells = all.flatMap((result) => {
       const row = result.rows.find((candidate) => candidate.name === variant);
       if (row === undefined) throw new Error(`bench/results/${result.name}.json has no row "${variant}".`);
-      return [interval(row.cpuRatio), row.cpuUsPerRequest.toFixed(1), row.p50Ms.toFixed(2)];
+      const cells = [interval(row.cpuRatio), row.cpuUsPerRequest.toFixed(1), row.p50Ms.toFixed(2)];
+      return hasP99 ? [...cells, interval(row.p99Ratio)] : cells;
     });
     return [variant, ...cells];
   });

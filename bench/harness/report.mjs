@@ -115,7 +115,7 @@ export const interval = ({ median, low, high }) => `${median.toFixed(2)} (${low.
 /** One sentence: method, machine, version, command. */
 export function provenance({ options, discardedRuns, node, machine, commit, command }) {
   const latency =
-    options.ratePerS === undefined
+    options.ratePhases === undefined
       ? ''
       : ` p50 and p99 at ${options.ratePerS} requests a second, ${options.ratePhases * options.generations} paired phases.`;
   const burst = options.burst === undefined ? `${options.burstMs} ms` : `${options.burst} requests`;
