@@ -66,7 +66,7 @@ describe('README and guides', { timeout: 120_000 }, () => {
       return fences.some((fence, i) => i % 2 === 0 && fence === '```');
     });
     expect(bare).toEqual([]);
-    expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(151);
+    expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(131);
   });
 
   it.each(['scripts/readme-tables.mjs', 'scripts/options-page.mjs'])('are what `%s` writes', (script) => {
