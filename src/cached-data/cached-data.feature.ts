@@ -7,24 +7,22 @@ import { UpstreamCalls } from '../ports/upstream-calls.js';
 import { PerfApplication } from '../request/application.js';
 import { FEATURE, needProvider, type PerfExtension } from '../request/extension.js';
 import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
-import { entryBound, type MakeBound } from './bound.js';
 import { keyMaker } from './cache-key.js';
-import { cachedInstances, type CachedCalls, type Source } from './cached-calls.js';
 import { Batched, OneByOne } from './cached-method.js';
-import type { ResolvedCache, ResolvedCached } from './cached.options.js';
+import type { ResolvedCache } from './cached.options.js';
 import { decoratedInstances } from './decorated-instances.js';
-import type { Declared } from './decorators.js';
+import { cachedInstances, type Declared } from './decorators.js';
 import type { Level2 } from './level2.js';
-import type { CacheParts } from './method-cache.js';
-import { MethodLevel2 } from './method-level2.js';
+import type { CacheParts, MethodCache, Source } from './method-cache.js';
 import { PerfCache, type CachedMethods } from './perf-cache.js';
 import { PreloadedMethod } from './preloaded-method.js';
+import type { MakeBound } from './values.js';
 
 interface Placed {
   readonly instance: object;
   readonly property: string;
   readonly declared: Declared;
-  readonly calls: CachedCalls;
+  readonly calls: MethodCache<any>;
 }
 
 /** Cached and preloaded data of one application. */
@@ -36,7 +34,7 @@ class CachedDataFeature extends PerfCache implements Feature {
 
   constructor(
     private readonly options: ResolvedCache,
-    private readonly loadBounds: () => Promise<MakeBound>,
+    private readonly loadBound: () => Promise<MakeBound>,
     private readonly host: PerfApplication,
     private readonly upstream: UpstreamCalls | null,
   ) {
@@ -45,9 +43,8 @@ class CachedDataFeature extends PerfCache implements Feature {
 
   async install({ modules }: FeatureBoot): Promise<void> {
     const instances = decoratedInstances(modules);
-    const makeBound = await this.loadBounds();
-    const { maxEntries, maxBytes } = this.options;
-    const bound = entryBound(makeBound, maxEntries, this.host.cacheBytes(maxBytes));
+    const makeBound = await this.loadBound();
+    const bound = makeBound(this.options.maxEntries, this.host.cacheBytes(this.options.maxBytes));
     const parts = this.parts();
     this.level2 = await this.openLevel2();
     const names = instances.map(({ name }) => name);
@@ -63,11 +60,9 @@ class CachedDataFeature extends PerfCache implements Feature {
           continue;
         }
         const { options } = declared;
-        const own = options.maxEntries;
-        const bounds = own === null ? [bound] : [bound, entryBound(makeBound, own, null)];
-        const level2 = this.level2For(options, method, isAlone, isMinified);
+        const level2 = options.level2 ? this.level2For(method, isAlone, isMinified) : null;
         const makeKey = keyMaker(method, options.key);
-        const rules = { ...options, method, makeKey, isPlain: options.key === null, bounds, level2 };
+        const rules = { ...options, method, makeKey, isPlain: options.key === null, bound, level2 };
         const calls = new (options.batch ? Batched : OneByOne)(source, rules, parts);
         this.place({ instance, property, declared, calls });
       }
@@ -91,13 +86,13 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 
   override invalidate(target: Type, method: string, ...args: unknown[]): void {
-    for (const { calls } of this.of(target, method, 'invalidate')) {
+    for (const { calls } of this.findPlaced(target, method, 'invalidate')) {
       for (const key of calls.makeKeys(args)) this.forget(calls, key);
     }
   }
 
   override invalidateAll(target: Type, method?: string): void {
-    for (const { calls } of this.of(target, method, 'invalidateAll')) this.forget(calls, null);
+    for (const { calls } of this.findPlaced(target, method, 'invalidateAll')) this.forget(calls, null);
   }
 
   override stats(): readonly CachedMethodStats[] {
@@ -133,20 +128,14 @@ class CachedDataFeature extends PerfCache implements Feature {
 
   private place(placed: Placed): void {
     const { instance, declared, calls } = placed;
-    const methods = cachedInstances.get(instance) ?? new Map<object, CachedCalls>();
+    const methods = cachedInstances.get(instance) ?? new Map<object, MethodCache<any>>();
     cachedInstances.set(instance, methods.set(declared.method, calls));
     this.placed.push(placed);
   }
 
   /** Two instances that have one name would read each other's values, and so would two builds that give a name to two classes. */
-  private level2For(
-    { batch, level2 }: ResolvedCached,
-    method: string,
-    isAlone: boolean,
-    isMinified: boolean,
-  ): MethodLevel2 | null {
-    if (this.level2 === null || !level2) return null;
-    if (isAlone && !isMinified) return new MethodLevel2(this.level2, method, batch, this.host.report);
+  private level2For(method: string, isAlone: boolean, isMinified: boolean): Level2 | null {
+    if (this.level2 === null || (isAlone && !isMinified)) return this.level2;
     const cause = `"${method}" stays in level 1`;
     const why = isMinified
       ? 'a minifier has renamed its class, and the next build may give that name to another class. Keep class names (`keepNames` of esbuild)'
@@ -177,13 +166,13 @@ class CachedDataFeature extends PerfCache implements Feature {
     });
   }
 
-  private forget(calls: CachedCalls, key: string | null): void {
+  private forget(calls: MethodCache<any>, key: string | null): void {
     calls.drop(key);
     this.level2?.invalidate(calls.method, key, calls.keepMs);
   }
 
   /** The methods of all instances of a class. */
-  private of(target: unknown, method: string | undefined, caller: string): Placed[] {
+  private findPlaced(target: unknown, method: string | undefined, caller: string): Placed[] {
     const isClass = typeof target === 'function';
     const found = this.placed.filter(
       ({ instance, property }) =>
@@ -201,15 +190,15 @@ class CachedDataFeature extends PerfCache implements Feature {
 
 needProvider(PerfCache, { name: 'cache', decorator: 'PerfCache', add: 'extensions: [cache()]' });
 
-/** The extension; `loadBounds` brings the package that keeps what is used. */
-export const cachedData = (options: ResolvedCache, loadBounds: () => Promise<MakeBound>): PerfExtension => ({
+/** The extension; `loadBound` brings the package that keeps what is used. */
+export const cachedData = (options: ResolvedCache, loadBound: () => Promise<MakeBound>): PerfExtension => ({
   name: 'cache',
   providers: [
     {
       provide: PerfCache,
       inject: [PerfApplication, optionalPort(UpstreamCalls)],
       useFactory: (...given: [PerfApplication, UpstreamCalls | null]) =>
-        new CachedDataFeature(options, loadBounds, ...given),
+        new CachedDataFeature(options, loadBound, ...given),
     },
   ],
 });

@@ -2,6 +2,7 @@ import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import { readItems } from './cache-key.js';
 import { atEndOfTurn } from './flight.js';
+import type { Level2, Level2Answer } from './level2.js';
 import { MethodCache } from './method-cache.js';
 
 /** A `@Cached()` method with one value for the arguments of a call. */
@@ -26,6 +27,12 @@ export class OneByOne extends MethodCache<unknown[]> {
   }
 }
 
+/** Items that are read from level 2 in one turn of the event loop. */
+interface Turn {
+  readonly reads: Promise<unknown>[];
+  readonly end: Promise<unknown>;
+}
+
 /** A call that waits for one item. */
 interface Asked {
   readonly item: unknown;
@@ -36,6 +43,7 @@ interface Asked {
 /** A method with `batch: true`: one value for each item of its array, one call for all items of a turn of the loop. */
 export class Batched extends MethodCache<unknown> {
   private asked: Asked[] = [];
+  private turn: Turn | null = null;
 
   async call(args: unknown[]): Promise<unknown[]> {
     const items = readItems(args, this.method);
@@ -51,6 +59,26 @@ export class Batched extends MethodCache<unknown> {
   protected loadOne(item: unknown): Promise<unknown> {
     if (this.asked.length === 0) atEndOfTurn(() => void this.loadAsked());
     return new Promise((resolve, reject) => this.asked.push({ item, resolve, reject }));
+  }
+
+  /** The reads of one turn end together: one call then loads the items that were not found. */
+  protected override async readLevel2(level2: Level2, key: string): Promise<Level2Answer | null> {
+    const answer = super.readLevel2(level2, key);
+    const turn = (this.turn ??= this.openTurn());
+    turn.reads.push(answer);
+    await turn.end;
+    return answer;
+  }
+
+  private openTurn(): Turn {
+    const reads: Promise<unknown>[] = [];
+    const end = new Promise((resolve) => {
+      atEndOfTurn(() => {
+        this.turn = null;
+        resolve(Promise.all(reads));
+      });
+    });
+    return { reads, end };
   }
 
   private async loadAsked(): Promise<void> {

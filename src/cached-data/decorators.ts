@@ -1,12 +1,19 @@
 import { decoratedMethods } from '../core/method-metadata.js';
 import { PerfError } from '../core/perf.error.js';
+import { ByInstance } from '../request/by-instance.js';
 import { wrapMethod } from '../request/decorated-method.js';
 import { needExtension } from '../request/extension.js';
-import { cachedInstances } from './cached-calls.js';
 import { cachedOption, preloadedOption } from './cached.options.js';
 import type { CachedOptions, PreloadedOptions, ResolvedCached, ResolvedPreloaded } from './cached.options.js';
+import type { MethodCache } from './method-cache.js';
 
 const DECLARED_METADATA = 'perf:cached-data';
+
+/**
+ * By instance, then by the method that is decorated: an override that calls the method of its base class has its own. A call of an
+ * instance that is not here runs the method.
+ */
+export const cachedInstances = new ByInstance<Map<object, MethodCache<any>>>();
 
 /** A decorated method, as it was before. */
 export type Declared = { readonly method: Source } & (

@@ -1,26 +1,13 @@
+import type { ResolvedCached } from './cached.options.js';
 import { estimateBytes } from './value.js';
 
-/** Monotonic milliseconds. */
-export interface Times {
-  readonly loadedAtMs: number;
-  readonly freshUntilMs: number;
-  readonly staleUntilMs: number;
-}
-
-/** A value is as old as the start of its load. */
-export function computeTimes(loadedAtMs: number, ttlMs: number, staleMs: number): Times {
-  const freshUntilMs = loadedAtMs + ttlMs;
-  return { loadedAtMs, freshUntilMs, staleUntilMs: freshUntilMs + staleMs };
-}
-
-/** One value with its times. */
-export class Entry implements Times {
+/** One value with its times, monotonic milliseconds. A value is as old as the start of its load. */
+export class Entry {
   readonly promise: Promise<unknown>;
-  readonly loadedAtMs: number;
   readonly freshUntilMs: number;
   readonly staleUntilMs: number;
   failures = 0;
-  /** No refresh is tried before this, monotonic milliseconds. */
+  /** No refresh is tried before this. */
   retryAtMs = 0;
   /** Called when entries that are used more have taken its room. */
   evicted: () => void = () => {};
@@ -28,21 +15,18 @@ export class Entry implements Times {
   constructor(
     readonly key: string,
     readonly value: unknown,
-    { loadedAtMs, freshUntilMs, staleUntilMs }: Times,
+    readonly loadedAtMs: number,
+    { ttlMs, staleMs }: Pick<ResolvedCached, 'ttlMs' | 'staleMs'>,
+    /** When this process began to load or to read it. */
     readonly startedMs: number,
     readonly loadMs: number,
   ) {
     this.promise = Promise.resolve(value);
-    this.loadedAtMs = loadedAtMs;
-    this.freshUntilMs = freshUntilMs;
-    this.staleUntilMs = staleUntilMs;
+    this.freshUntilMs = loadedAtMs + ttlMs;
+    this.staleUntilMs = this.freshUntilMs + staleMs;
   }
 
   bytesUpTo(limit: number): number {
     return this.key.length * 2 + estimateBytes(this.value, limit);
   }
 }
-
-/** When this share of a value's fresh time has passed. */
-export const aheadMs = ({ loadedAtMs, freshUntilMs }: Times, share: number): number =>
-  loadedAtMs + (freshUntilMs - loadedAtMs) * share;

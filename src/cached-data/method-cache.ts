@@ -1,18 +1,18 @@
+import { Histogram } from '../core/histogram.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { CachedMethodStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
-import type { Bound } from './bound.js';
 import type { MakeKey } from './cache-key.js';
-import type { CachedCalls, Source } from './cached-calls.js';
 import type { ResolvedCached } from './cached.options.js';
-import { aheadMs, Entry, computeTimes } from './entry.js';
+import { Entry } from './entry.js';
 import { Flight, outsideRequests, retryAfterMs } from './flight.js';
-import type { Level2Answer } from './level2.js';
-import { MethodCounters } from './method-counters.js';
-import type { MethodLevel2 } from './method-level2.js';
-import { clonePlain } from './value.js';
-import { Values } from './values.js';
+import type { Level2, Level2Answer } from './level2.js';
+import { clonePlain, fromText, toText } from './value.js';
+import { Values, type Bound } from './values.js';
+
+/** A method as its class declares it, bound to its instance. */
+export type Source = (...args: unknown[]) => unknown;
 
 /** Collaborators that the cached methods of an application share. */
 export interface CacheParts {
@@ -23,23 +23,22 @@ export interface CacheParts {
 }
 
 /** The rules of one method; with a `staleMs` of Infinity a value serves until the next one is there. */
-export interface MethodRules extends Pick<
-  ResolvedCached,
-  'ttlMs' | 'staleMs' | 'waitMs' | 'timeoutMs' | 'refreshAhead'
-> {
+export interface MethodRules extends Omit<ResolvedCached, 'key' | 'batch' | 'level2'> {
   /** `'Catalogue.product'` */
   readonly method: string;
   readonly makeKey: MakeKey;
   /** The arguments make the key, so they are plain data. */
   readonly isPlain: boolean;
-  readonly bounds: readonly Bound[];
-  readonly level2: MethodLevel2 | null;
+  readonly bound: Bound | null;
+  readonly level2: Level2 | null;
 }
 
-/** The values of one method of one instance, and its loads in flight. */
-export abstract class MethodCache<Input> implements CachedCalls {
-  protected readonly counters = new MethodCounters();
+/** The values of one decorated method of one instance, and its loads in flight, while the application runs. */
+export abstract class MethodCache<Input> {
+  protected readonly counts = { hits: 0, stale: 0, misses: 0, loads: 0, failed: 0, savedMs: 0 };
   protected readonly values: Values;
+  private readonly ageMs = new Histogram();
+  private readonly loadMs = new Histogram();
   private readonly flights = new Map<string, Flight<Entry>>();
   private droppedAtMs = -Infinity;
 
@@ -48,10 +47,14 @@ export abstract class MethodCache<Input> implements CachedCalls {
     protected readonly rules: MethodRules,
     protected readonly parts: CacheParts,
   ) {
-    this.values = new Values(rules.method, rules.bounds, parts.report);
+    this.values = new Values(rules.method, rules.maxEntries, rules.bound, parts.report);
   }
 
   abstract call(args: unknown[]): Promise<unknown>;
+  /**
+   * Keys of the values that a call with these arguments reads; null: there is one only.
+   * @throws PERF_ERR_CACHE_KEY
+   */
   abstract makeKeys(args: readonly unknown[]): readonly (string | null)[];
   /** Loads the value of one key. */
   protected abstract loadOne(input: Input): Promise<unknown>;
@@ -60,10 +63,12 @@ export abstract class MethodCache<Input> implements CachedCalls {
     return this.rules.method;
   }
 
+  /** The longest time that a value may serve, milliseconds. */
   get keepMs(): number {
     return this.rules.ttlMs + this.rules.staleMs;
   }
 
+  /** Forgets one value, with null all. */
   drop(key: string | null): void {
     this.values.drop(key);
     this.dropLoads(key);
@@ -76,16 +81,19 @@ export abstract class MethodCache<Input> implements CachedCalls {
     this.droppedAtMs = this.parts.nowMs();
   }
 
+  /** Other pods may have invalidated something. */
   missed(): void {
     this.drop(null);
   }
 
+  /** Leaves no timer. */
   close(): void {
     for (const flight of this.flights.values()) flight.stopClock();
   }
 
   stats(): CachedMethodStats {
-    return this.counters.stats(this.method, this.values.size);
+    const { ageMs, counts, loadMs, method, values } = this;
+    return { method, entries: values.size, ...counts, ageMs: ageMs.figures(), loadMs: loadMs.figures() };
   }
 
   protected get isLoading(): boolean {
@@ -93,7 +101,7 @@ export abstract class MethodCache<Input> implements CachedCalls {
   }
 
   protected get(key: string, input: Input): Promise<unknown> {
-    const { counters, method, parts, rules } = this;
+    const { counts, method, parts, rules } = this;
     const entry = this.values.get(key);
     const nowMs = parts.nowMs();
     if (entry === undefined || nowMs >= entry.staleUntilMs) {
@@ -101,15 +109,15 @@ export abstract class MethodCache<Input> implements CachedCalls {
       return parts.waits(method, () => this.wait(flight));
     }
     if (nowMs < entry.freshUntilMs) {
-      if (rules.refreshAhead !== null && nowMs >= aheadMs(entry, rules.refreshAhead)) this.refresh(entry, input);
-      counters.hits += 1;
+      if (nowMs >= this.refreshAtMs(entry.loadedAtMs)) this.refresh(entry, input);
+      counts.hits += 1;
       return this.serve(entry, nowMs);
     }
     const flight = this.refresh(entry, input);
     if (rules.waitMs > 0 && flight !== null) {
       return parts.waits(method, () => this.waitOrServe(flight, entry));
     }
-    counters.stale += 1;
+    counts.stale += 1;
     return this.serve(entry, nowMs);
   }
 
@@ -118,23 +126,23 @@ export abstract class MethodCache<Input> implements CachedCalls {
     const underWay = this.flights.get(entry.key);
     if (underWay !== undefined) return underWay;
     if (this.parts.nowMs() < entry.retryAtMs) return null;
-    const flight = this.fly(entry.key, input);
+    const flight = this.startLoad(entry.key, input);
     flight.result.catch((error: unknown) => this.refreshFailed(entry, error));
     return flight;
   }
 
   protected load(key: string, input: Input): Flight<Entry> {
-    return this.flights.get(key) ?? this.fly(key, input);
+    return this.flights.get(key) ?? this.startLoad(key, input);
   }
 
-  protected fly(key: string, input: Input): Flight<Entry> {
+  protected startLoad(key: string, input: Input): Flight<Entry> {
     const flight: Flight<Entry> = new Flight(this.method, this.rules.timeoutMs, () => {
       if (this.flights.get(key) === flight) this.flights.delete(key);
     });
     this.flights.set(key, flight);
     flight.result.catch(() => {
-      this.counters.loads += 1;
-      this.counters.failed += 1;
+      this.counts.loads += 1;
+      this.counts.failed += 1;
     });
     const startedMs = this.parts.nowMs();
     // A load begins later, when its caller may have changed what it gave.
@@ -147,16 +155,20 @@ export abstract class MethodCache<Input> implements CachedCalls {
     return flight;
   }
 
+  /** When a fresh value that was loaded then is replaced by the next caller. */
+  private refreshAtMs(loadedAtMs: number): number {
+    return loadedAtMs + this.rules.ttlMs * (this.rules.refreshAhead ?? 1);
+  }
+
   private serve(entry: Entry, nowMs: number): Promise<unknown> {
-    const { counters, values } = this;
-    counters.savedMs += entry.loadMs;
-    counters.ageMs.record(nowMs - entry.loadedAtMs);
-    values.use(entry);
+    this.counts.savedMs += entry.loadMs;
+    this.ageMs.record(nowMs - entry.loadedAtMs);
+    this.values.use(entry);
     return entry.promise;
   }
 
   private async wait(flight: Flight<Entry>): Promise<unknown> {
-    this.counters.misses += 1;
+    this.counts.misses += 1;
     return (await flight.result).value;
   }
 
@@ -165,7 +177,7 @@ export abstract class MethodCache<Input> implements CachedCalls {
     const isLoaded = await within(this.rules.waitMs, () => flight.result).catch(() => false);
     const nowMs = this.parts.nowMs();
     if (isLoaded || nowMs >= entry.staleUntilMs) return this.wait(flight);
-    this.counters.stale += 1;
+    this.counts.stale += 1;
     return this.serve(entry, nowMs);
   }
 
@@ -178,38 +190,60 @@ export abstract class MethodCache<Input> implements CachedCalls {
   }
 
   private async obtain(key: string, input: Input, flight: Flight<Entry>, startedMs: number): Promise<Entry> {
-    const { counters, parts, rules } = this;
-    const { level2, staleMs, ttlMs } = rules;
-    const shared = level2 === null ? null : await level2.read(key);
-    const found = shared === null ? null : this.sharedEntry(key, shared, startedMs);
+    const { parts, rules } = this;
+    const { level2 } = rules;
+    const shared = level2 === null ? null : await this.readLevel2(level2, key);
+    const found = shared === null ? null : this.readShared(key, shared, startedMs);
     if (found !== null) {
       this.keep(found, flight);
       return found;
     }
-    const times = computeTimes(parts.nowMs(), ttlMs, staleMs);
+    const loadedAtMs = parts.nowMs();
     const value = await this.loadOne(input);
-    const loadMs = parts.nowMs() - times.loadedAtMs;
-    counters.loadMs.record(loadMs);
+    const loadMs = parts.nowMs() - loadedAtMs;
+    this.loadMs.record(loadMs);
     // A late load has been counted as a failure.
-    if (!flight.isOver) counters.loads += 1;
-    const entry = new Entry(key, value, times, times.loadedAtMs, loadMs);
+    if (!flight.isOver) this.counts.loads += 1;
+    const entry = new Entry(key, value, loadedAtMs, rules, loadedAtMs, loadMs);
     if (!this.keep(entry, flight)) return entry;
-    if (shared !== null) level2!.write(entry, shared.atMs, entry.staleUntilMs - parts.nowMs());
+    if (shared !== null) this.writeLevel2(level2!, entry, shared.atMs);
     return entry;
   }
 
+  protected readLevel2(level2: Level2, key: string): Promise<Level2Answer | null> {
+    return level2.read(this.method, key);
+  }
+
+  /** `atMs`: the time of the level's clock when its read began. */
+  private writeLevel2(level2: Level2, { key, value, staleUntilMs }: Entry, atMs: number): void {
+    const keepMs = staleUntilMs - this.parts.nowMs();
+    if (keepMs <= 0) return;
+    const text = toText(value);
+    if (text !== null) {
+      level2.write(this.method, key, text, { loadedAtMs: atMs, keepMs });
+      return;
+    }
+    const cause = `"${this.method}" stays in level 1`;
+    const advice = 'Return plain data, or set `level2: false`.';
+    this.parts.report.report(cause, `${cause}: JSON would lose something of its value. ${advice}`);
+  }
+
   /** The value that another pod has loaded, while it is of use. */
-  private sharedEntry(key: string, { value: found }: Level2Answer, startedMs: number): Entry | null {
+  private readShared(key: string, { value: found }: Level2Answer, startedMs: number): Entry | null {
     if (found === null) return null;
-    const { level2, refreshAhead, staleMs, ttlMs } = this.rules;
     // Its age counts from the start of the read.
-    const times = computeTimes(startedMs - found.ageMs, ttlMs, staleMs);
+    const loadedAtMs = startedMs - found.ageMs;
     // A replacement must be newer.
     const isHeld = this.values.get(key) !== undefined;
-    const usableUntilMs = isHeld ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
-    const read = this.parts.nowMs() < usableUntilMs ? level2!.parseValue(found.text) : null;
-    if (read === null) return null;
-    return new Entry(key, read.value, times, startedMs, this.counters.loadMs.meanMs);
+    const usableUntilMs = isHeld ? this.refreshAtMs(loadedAtMs) : loadedAtMs + this.keepMs;
+    if (this.parts.nowMs() >= usableUntilMs) return null;
+    try {
+      return new Entry(key, fromText(found.text), loadedAtMs, this.rules, startedMs, this.loadMs.meanMs);
+    } catch (error) {
+      const message = `The level that all pods share returned no JSON for "${this.method}": ${String(error)}`;
+      this.parts.report.report(`level 2 of "${this.method}"`, message);
+      return null;
+    }
   }
 
   /** False: it is too old, older than the kept value, or its load began before an invalidation. */

@@ -1,11 +1,10 @@
 import { PerfError } from '../core/perf.error.js';
 import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
-import type { Source } from './cached-calls.js';
 import type { ResolvedPreloaded } from './cached.options.js';
 import type { Entry } from './entry.js';
 import { retryAfterMs, type Flight } from './flight.js';
-import { MethodCache, type CacheParts } from './method-cache.js';
+import { MethodCache, type CacheParts, type Source } from './method-cache.js';
 
 /** Pods that started together must not load together for ever. */
 const JITTER = 0.1;
@@ -28,8 +27,8 @@ export class PreloadedMethod extends MethodCache<null> {
     const { everyMs, timeoutMs } = options;
     // Covers the time from the start of a load to the end of the next.
     const ttlMs = everyMs * (1 + JITTER) + timeoutMs;
-    const times = { ttlMs, staleMs: Infinity, waitMs: 0, timeoutMs, refreshAhead: null };
-    super(source, { ...times, method, makeKey: () => KEY, isPlain: false, bounds: [], level2: null }, parts);
+    const times = { ttlMs, staleMs: Infinity, waitMs: 0, timeoutMs, refreshAhead: null, maxEntries: null };
+    super(source, { ...times, method, makeKey: () => KEY, isPlain: false, bound: null, level2: null }, parts);
   }
 
   override get keepMs(): number {
@@ -59,7 +58,7 @@ export class PreloadedMethod extends MethodCache<null> {
 
   call(): Promise<unknown> {
     if (this.options.required || this.wasLoaded) return this.get(KEY, null);
-    this.counters.misses += 1;
+    this.counts.misses += 1;
     const error = new PerfError(
       'PERF_ERR_NOT_LOADED',
       `\`@Preloaded({ required: false })\` on "${this.method}" has no value yet: its first load has not succeeded. ` +
@@ -115,9 +114,9 @@ export class PreloadedMethod extends MethodCache<null> {
     return null;
   }
 
-  protected override fly(key: string, input: null): Flight<Entry> {
+  protected override startLoad(key: string, input: null): Flight<Entry> {
     clearTimeout(this.timer);
-    const flight = super.fly(key, input);
+    const flight = super.startLoad(key, input);
     flight.result.then(
       () => this.loaded(),
       (error: unknown) => this.failed(error),

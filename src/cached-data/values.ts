@@ -1,15 +1,27 @@
 import type { OncePerCause } from '../core/reporter.js';
-import type { Bound } from './bound.js';
 import type { Entry } from './entry.js';
+
+/** The used part of an `LRUCache` whose keys are its values: it keeps the entries of all methods that were used last. */
+export interface Bound {
+  set(entry: Entry, value: Entry): unknown;
+  has(entry: Entry): boolean;
+  get(entry: Entry): unknown;
+  delete(entry: Entry): unknown;
+}
+
+/** Calls `entry.evicted()` for an entry that leaves. */
+export type MakeBound = (maxEntries: number, maxBytes: number) => Bound;
 
 /** The kept values of one method, within its bounds. */
 export class Values {
+  /** With `maxEntries`, the one that was used last is the last. */
   private readonly entries = new Map<string, Entry>();
 
   constructor(
     private readonly method: string,
-    /** Bounds of all methods together, and of this one; none for a value that must be available. */
-    private readonly bounds: readonly Bound[],
+    private readonly maxEntries: number | null,
+    /** Null for a value that must be available. */
+    private readonly bound: Bound | null,
     private readonly report: OncePerCause,
   ) {}
 
@@ -22,29 +34,32 @@ export class Values {
   }
 
   use(entry: Entry): void {
-    for (const bound of this.bounds) bound.get(entry);
+    this.bound?.get(entry);
+    if (this.maxEntries === null || this.entries.get(entry.key) !== entry) return;
+    this.entries.delete(entry.key);
+    this.entries.set(entry.key, entry);
   }
 
   /** Replaces the value of the same key, which goes in any case. False: it is not kept. */
   add(entry: Entry): boolean {
-    const { bounds, entries, method, report } = this;
+    const { bound, entries, maxEntries, method, report } = this;
     try {
-      const held = entries.get(entry.key);
-      if (held !== undefined) this.remove(held);
+      this.drop(entry.key);
       entry.evicted = () => this.remove(entry);
-      for (const bound of bounds) bound.set(entry, entry);
+      bound?.set(entry, entry);
       // A bound takes no entry that is larger than itself.
-      if (bounds.every((bound) => bound.has(entry))) {
-        entries.set(entry.key, entry);
-        return true;
+      if (bound?.has(entry) === false) {
+        const cause = `A value of "${method}"`;
+        report.report(cause, `${cause} is larger than \`maxBytes\` of cache() and is not kept.`);
+        return false;
       }
-      this.remove(entry);
-      const cause = `A value of "${method}"`;
-      report.report(cause, `${cause} is larger than \`maxBytes\` of cache() and is not kept.`);
+      entries.set(entry.key, entry);
+      if (maxEntries !== null && entries.size > maxEntries) this.drop(entries.keys().next().value!);
+      return true;
     } catch (error) {
       report.report(`cache of "${method}"`, `A value of "${method}" was not kept: ${String(error)}`);
+      return false;
     }
-    return false;
   }
 
   /** Removes one value; with null all. */
@@ -55,7 +70,7 @@ export class Values {
   }
 
   private remove(entry: Entry): void {
-    for (const bound of this.bounds) bound.delete(entry);
+    this.bound?.delete(entry);
     if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key);
   }
 }

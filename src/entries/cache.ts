@@ -1,14 +1,31 @@
 import { cachedData } from '../cached-data/cached-data.feature.js';
 import { cacheOption, type CacheOptions } from '../cached-data/cached.options.js';
+import type { Entry } from '../cached-data/entry.js';
+import type { MakeBound } from '../cached-data/values.js';
+import { optionalPeer } from '../core/optional-peer.js';
 import type { PerfExtension } from '../request/extension.js';
-import { lruBounds } from './cache/lru-bound.js';
 
 /**
  * Lets `@Cached()` and `@Preloaded()` work: `PerfModule.forRoot({ extensions: [cache()] })`. Needs the package lru-cache.
  * @throws PERF_ERR_OPTION; PERF_ERR_MISSING_PEER at boot
  */
 export const cache = (options?: CacheOptions): PerfExtension =>
-  cachedData(cacheOption.read(options, 'cache'), lruBounds);
+  cachedData(cacheOption.read(options, 'cache'), loadBound);
+
+/** Loads lru-cache at boot rather than with this module, so that an error explains its absence. */
+async function loadBound(): Promise<MakeBound> {
+  const { LRUCache } = await optionalPeer('lru-cache', '`cache()`', () => import('lru-cache'));
+  return (max, maxSize) =>
+    new LRUCache<Entry, Entry>({
+      max,
+      maxSize,
+      sizeCalculation: (entry) => entry.bytesUpTo(maxSize),
+      // `dispose` would not do: nothing may be deleted within it.
+      disposeAfter: (entry, _key, reason) => {
+        if (reason === 'evict') entry.evicted();
+      },
+    });
+}
 
 export { Cached, Preloaded, type AsyncMethodDecorator } from '../cached-data/decorators.js';
 export { PerfCache } from '../cached-data/perf-cache.js';

@@ -4,7 +4,6 @@ import type { Redis } from 'ioredis';
 import type { Level2, Level2Answer, Level2Listener, Level2Write } from '../../cached-data/level2.js';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
-import { INVALIDATE, READ, WRITE } from './cache-scripts.js';
 
 /** Late answers in a row, after which nothing is read from Redis for `LEFT_ALONE_MS` milliseconds. */
 const MAX_LATE = 3;
@@ -16,8 +15,38 @@ const MAX_UNSENT = 1_000;
 const PING_MS = 10_000;
 const SUBSCRIBE_MS = 1_000;
 const CLOSE_MS = 500;
-const MAX_KEY_LENGTH = 200;
-const LONE_SURROGATE = /\p{Cs}/u;
+/** Other keys are hashed: long ones, and texts that are no Unicode. */
+const READABLE_KEY = /^[\x20-\x7e]{0,200}$/;
+
+// A value's key has the start of its load, by the clock of Redis, and the text; an invalidated key has the time of the invalidation alone.
+// A load that began before the time of its key, or of its method's key, is never written. Keys of one method are in one slot.
+
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+
+/** KEYS: value, method. Returns the time, and where there is a value its age and text; milliseconds. */
+const READ = `${NOW}
+local held = redis.call('MGET', KEYS[1], KEYS[2])
+local loadedAt = held[1] and tonumber(string.match(held[1], '^(%d+):'))
+if not loadedAt or (held[2] and tonumber(held[2]) >= loadedAt) then return { now } end
+return { now, now - loadedAt, string.sub(held[1], string.find(held[1], ':') + 1) }`;
+
+/** KEYS: value, method. ARGV: when its load began, text, milliseconds to keep it. */
+const WRITE = `
+for _, key in ipairs(KEYS) do
+  local newest = string.match(redis.call('GETRANGE', key, 0, 20), '^%d+')
+  if newest and tonumber(newest) >= tonumber(ARGV[1]) then return 0 end
+end
+redis.call('SET', KEYS[1], ARGV[1] .. ':' .. ARGV[2], 'PX', ARGV[3])
+return 1`;
+
+/** KEYS: value or method. ARGV: milliseconds to keep it, channel, message. Without memory it still deletes the value and publishes. */
+const INVALIDATE = `${NOW}
+local kept = redis.pcall('SET', KEYS[1], string.format('%.0f', now), 'PX', ARGV[1])
+if kept.err then redis.call('DEL', KEYS[1]) end
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return kept`;
 
 /** ioredis sends the digest of a script, and the script where Redis does not know it. */
 interface Scripts {
@@ -42,7 +71,7 @@ export class RedisLevel2 implements Level2 {
   private hasSubscribed = false;
   /** A write was refused as READONLY. The connection for commands is made anew by itself, that of the subscriber on the next beat. */
   private wasDemoted = false;
-  private late = 0;
+  private lateReads = 0;
   private leftAloneUntilMs = 0;
   private ping: NodeJS.Timeout | undefined;
 
@@ -71,7 +100,7 @@ export class RedisLevel2 implements Level2 {
       this.sendUnsent();
     });
     commands.on('close', () => (this.isReady = false));
-    subscriber.on('message', (_channel: string, message: string) => this.heard(message));
+    subscriber.on('message', (_channel: string, message: string) => this.receive(message));
     const subscribed = new Promise<void>((resolve) => {
       subscriber.on('ready', () => void this.subscribe().then(resolve));
     });
@@ -93,7 +122,7 @@ export class RedisLevel2 implements Level2 {
       // After a delay of our own loop the answer may have arrived: it is read before an immediate runs.
       if (!(await within(this.deadlineMs, reading))) await setImmediate();
       if (answer === undefined) return this.wasLate();
-      this.late = 0;
+      this.lateReads = 0;
       // An invalidation that has failed meanwhile counts too: replies come in order.
       if (this.isUnsent(method, key)) return null;
       const [atMs, ageMs, text] = answer;
@@ -153,7 +182,7 @@ export class RedisLevel2 implements Level2 {
     }
   }
 
-  private heard(message: string): void {
+  private receive(message: string): void {
     try {
       const [from, method, key] = JSON.parse(message) as [string, string, string | null];
       if (from !== this.self) this.listener.invalidated(method, key);
@@ -188,8 +217,8 @@ export class RedisLevel2 implements Level2 {
 
   /** Late answers cost their deadline a few times, and then nothing for a while. */
   private wasLate(): null {
-    this.late += 1;
-    if (this.late >= MAX_LATE) this.leftAloneUntilMs = performance.now() + LEFT_ALONE_MS;
+    this.lateReads += 1;
+    if (this.lateReads >= MAX_LATE) this.leftAloneUntilMs = performance.now() + LEFT_ALONE_MS;
     this.listener.report(
       'redisCache is late',
       `redisCache(): Redis did not answer within ${this.deadlineMs} ms; values are loaded from their source instead.`,
@@ -208,12 +237,8 @@ export class RedisLevel2 implements Level2 {
     const group = `${this.prefix}:{${method}}`;
     if (key === undefined) return group;
     // The first letter separates texts and hashes: a caller may choose the key, and no key is taken for another's hash.
-    const isText = !LONE_SURROGATE.test(key);
-    if (isText && key.length <= MAX_KEY_LENGTH) return `${group}:=${key}`;
-    // UTF-8 would encode all lone surrogates alike.
-    return `${group}:#${createHash('sha256')
-      .update(key, isText ? 'utf8' : 'utf16le')
-      .digest('base64url')}`;
+    if (READABLE_KEY.test(key)) return `${group}:=${key}`;
+    return `${group}:#${createHash('sha256').update(key, 'utf16le').digest('base64url')}`;
   }
 }
 
