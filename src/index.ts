@@ -71,7 +71,7 @@ export type {
 export type { UsersOptions } from './users/users.options.js';
 export type { UpstreamCall, UpstreamOptions } from './upstream/upstream.options.js';
 
-export { fileHistory, type FileHistoryOptions } from './history/file/file-history.js';
+export { fileHistory, type FileHistoryOptions } from './history/file-history.js';
 export type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history/history-store.js';
 export type { HistoryOptions } from './history/history.options.js';
 export type { HistoryRow } from './history/rows/row.js';
@@ -91,7 +91,6 @@ export type { PerfSink, PerfSinkHost, RouteHistogram } from './core/sink.js';
 export type {
   Change,
   CompareWhat,
-  HistoryDurations,
   HistoryPoint,
   HistorySeries,
   PerfComparison,

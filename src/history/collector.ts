@@ -3,10 +3,10 @@ import { getHeapStatistics } from 'node:v8';
 import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
 import type { CountedRoute, LatencyFigures } from '../ports/latency-figures.js';
-import { routeName, type Route } from '../request/routes.js';
 import type { RouteTimeFigures } from '../ports/route-time.js';
 import type { SchedulingPressure } from '../ports/scheduling.js';
-import { ProcessSums, RouteSums, RouteWindow } from './rows/window.js';
+import { routeName, type Route } from '../request/routes.js';
+import { MAX_ROUTES, ProcessSums, RouteSums, RouteWindow } from './rows/window.js';
 
 /** The counters that other features keep anyway; null with a feature off. */
 export interface Counters {
@@ -15,7 +15,6 @@ export interface Counters {
   readonly scheduling: SchedulingPressure | null;
 }
 
-/** A route's counts at the last collection. */
 class Seen {
   sums = new RouteSums();
   ended = 0;
@@ -40,28 +39,26 @@ export class Collector {
   constructor(private readonly counters: () => Counters) {}
 
   collect(): Collected {
-    const { latency, times, scheduling } = this.counters();
-    return { process: this.takeProcess(scheduling), routes: this.takeRoutes(latency, times) };
+    return { process: this.takeProcess(), routes: this.takeRoutes() };
   }
 
-  private *takeRoutes(
-    latency: LatencyFigures | null,
-    times: RouteTimeFigures | null,
-  ): Generator<readonly [string, RouteWindow]> {
-    for (const totals of latency?.totals() ?? []) {
+  private *takeRoutes(): Generator<readonly [string, RouteWindow]> {
+    const { latency, times } = this.counters();
+    const all = [...(latency?.totals() ?? [])];
+    // A bucket has room for the busiest by name.
+    if (all.length > MAX_ROUTES) {
+      const counts = new Map(all.map((one) => [one, countRequests(one).completed]));
+      all.sort((a, b) => counts.get(b)! - counts.get(a)!);
+    }
+    for (const totals of all) {
       const window = this.takeRoute(totals, times);
       if (window !== null) yield [routeName(totals.route), window];
     }
   }
 
-  /** Null when nothing has happened. */
   private takeRoute(totals: CountedRoute, times: RouteTimeFigures | null): RouteWindow | null {
     const { route, byStatus, abortedCount: aborted, blockedMs, over } = totals;
-    let [completed, errors] = [0, 0];
-    for (const [status, { count }] of byStatus) {
-      completed += count;
-      if (status >= 500) errors += count;
-    }
+    const { completed, errors } = countRequests(totals);
     const before = this.seen.get(route)?.sums ?? NOTHING;
     if (completed === before.completed && aborted === before.aborted && blockedMs === before.blockedMs) return null;
     const now = Object.assign(new RouteSums(), { completed, errors, aborted, blockedMs });
@@ -89,18 +86,27 @@ export class Collector {
     return window;
   }
 
-  private takeProcess(scheduling: SchedulingPressure | null): ProcessSums {
-    const process = new ProcessSums();
+  private takeProcess(): ProcessSums {
     const now = performance.eventLoopUtilization();
-    const { active, idle } = performance.eventLoopUtilization(now, this.loop);
-    this.loop = now;
-    process.observedMs = active + idle;
-    process.busyMs = active;
-    const throttledMs = scheduling?.throttledMs ?? 0;
-    process.throttledMs = throttledMs - this.throttledMs;
-    this.throttledMs = throttledMs;
+    const { active: busyMs, idle } = performance.eventLoopUtilization(now, this.loop);
+    const throttledMs = this.counters().scheduling?.throttledMs ?? 0;
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
-    process.heapRatio = limit > 0 ? used / limit : 0;
+    const process = Object.assign(new ProcessSums(), {
+      observedMs: busyMs + idle,
+      busyMs,
+      throttledMs: throttledMs - this.throttledMs,
+      heapRatio: limit > 0 ? used / limit : 0,
+    });
+    [this.loop, this.throttledMs] = [now, throttledMs];
     return process;
   }
+}
+
+function countRequests({ byStatus }: CountedRoute): { completed: number; errors: number } {
+  let [completed, errors] = [0, 0];
+  for (const [status, { count }] of byStatus) {
+    completed += count;
+    if (status >= 500) errors += count;
+  }
+  return { completed, errors };
 }

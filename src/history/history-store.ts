@@ -1,5 +1,6 @@
-import type { TimeRange } from '../ports/history.js';
-import type { Fleet } from './fleet.js';
+import type { Verdict } from '../core/verdict.js';
+import type { PodMinute, TimeRange } from '../ports/history.js';
+import type { EncodedWindow } from './rows/encoded-window.js';
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 
@@ -35,4 +36,43 @@ export interface HistoryStore {
   load?(): Promise<void>;
   /** May be called again after it has failed, and in several applications. */
   open(host: HistoryStoreHost): Promise<OpenHistoryStore>;
+}
+
+/** Verdicts of the fleet, and until when its windows were judged for them; epoch milliseconds. */
+export interface FleetVerdicts {
+  readonly judgedUntil: number;
+  readonly verdicts: readonly Verdict[];
+}
+
+/** The exchange among pods of one shared store. Each call may reject; the next minute tries again. */
+export interface Fleet {
+  /** One process leads, by a lease that each call renews: it judges for all. `kept` is null where nobody has judged yet. */
+  lead(): Promise<{ readonly leads: boolean; readonly kept: FleetVerdicts | null }>;
+  /** False where another process leads by now: then nothing is kept. */
+  keepVerdicts(verdicts: FleetVerdicts): Promise<boolean>;
+  /** Publishes this pod's last minute, and its own part of five minutes that have ended. */
+  publish(minute: PodMinute, windows: readonly HistoryRow[]): Promise<void>;
+  /** The last minute of every living pod. */
+  pods(): Promise<readonly PodMinute[]>;
+  /** Each pod's own part of the five minutes that begin at `at`, for a quarter of an hour: sums without distributions. */
+  windows(at: number): Promise<readonly HistoryRow[]>;
+}
+
+/** This run of this process. */
+export type Identity = Pick<HistoryRow, 'pod' | 'instance' | 'release'>;
+
+/** A bucket of one process; of a fleet, with `pod` empty. */
+export interface ReadBucket extends Identity {
+  readonly at: number;
+  readonly window: EncodedWindow;
+}
+
+/** Reads everything that is known of a range: this process's from memory, its past and others' from the store. */
+export interface HistorySource {
+  /** Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's. */
+  read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore?: boolean): Promise<boolean>;
+  /** Several pods share the store: what is read is all of them. */
+  readonly shared?: boolean;
+  /** Runs `ask` on the fleet of a shared store; null without one, and while it is away. */
+  fleet?<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null>;
 }

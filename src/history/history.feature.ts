@@ -16,7 +16,6 @@ import type { HistoryStore } from './history-store.js';
 import { MINUTE_MS, WINDOW_MS } from './rows/tiers.js';
 import { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
-/** The shortest time between two ticks, milliseconds. */
 const MIN_WAIT_MS = 50;
 
 type Options = NonNullable<Resolved<typeof historyOption>>;
@@ -88,12 +87,8 @@ export class HistoryFeature implements Feature {
   };
 }
 
-/** Never at once: a wall clock that does not move, as in tests, would make the timer spin. */
-function msToNextMinute(nowMs: number): number {
-  const leftMs = MINUTE_MS - (nowMs % MINUTE_MS);
-  // A broken clock reads NaN, and one before 1970 leaves more than a minute.
-  return leftMs <= MINUTE_MS ? Math.max(MIN_WAIT_MS, leftMs) : MINUTE_MS;
-}
+/** Never at once: a wall clock that does not move, or is broken, as in tests, would make the timer spin. */
+const msToNextMinute = (nowMs: number): number => Math.max(MIN_WAIT_MS, MINUTE_MS - (nowMs % MINUTE_MS) || MINUTE_MS);
 
 export const historyFeature: FeatureDefinition<'history', Options> = {
   name: 'history',

@@ -1,5 +1,8 @@
-import { optionError } from '../core/option.js';
 import { entryOf } from '../core/entry-of.js';
+import { optional, value } from '../core/option.js';
+import type { OncePerCause } from '../core/reporter.js';
+import { Turns } from '../core/turns.js';
+import type { Verdict } from '../core/verdict.js';
 import type {
   CompareWhat,
   Counts,
@@ -11,26 +14,20 @@ import type {
   RouteCounts,
   TimeRange,
 } from '../ports/history.js';
-import type { OncePerCause } from '../core/reporter.js';
-import type { Verdict } from '../core/verdict.js';
 import { Collector, type Counters } from './collector.js';
 import { compareRanges } from './compare/compare.js';
 import { findRanges } from './compare/ranges.js';
-import type { Fleet } from './fleet.js';
-import type { HistoryStore } from './history-store.js';
-import type { HistorySource, Identity, ReadBucket } from './reader.js';
-import { LastMinute, withoutDistributions } from './last-minute.js';
+import type { Fleet, HistorySource, HistoryStore, Identity, ReadBucket } from './history-store.js';
+import { measureMinute, withoutDistributions } from './last-minute.js';
+import { EncodedWindow } from './rows/encoded-window.js';
 import { MemoryTiers, type Bucket } from './rows/memory.js';
 import type { HistoryRow } from './rows/row.js';
-import { EncodedWindow } from './rows/window-codec.js';
-import { RouteSums, RouteWindow } from './rows/window.js';
 import { keptMs, MINUTE_MS, TIERS, type Tier } from './rows/tiers.js';
-import { listOver, computeRangeFigures, readSeries, tierFor } from './series.js';
+import { RouteSums, RouteWindow } from './rows/window.js';
+import { computeRangeFigures, findTier, listOver, readSeries } from './series.js';
 import { StoreKeeper } from './store-keeper.js';
-import { inTurns, Turns, type Steps } from '../core/turns.js';
 import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
-/** A history's parts. */
 export interface HistoryParts {
   readonly own: Identity;
   readonly store: HistoryStore | null;
@@ -38,7 +35,6 @@ export interface HistoryParts {
   readonly maxBytes: number;
   readonly counters: () => Counters;
   readonly report: OncePerCause;
-  /** Epoch milliseconds. */
   readonly now: () => number;
 }
 
@@ -47,9 +43,9 @@ export class History implements HistoryReader, HistorySource {
   private readonly memory: MemoryTiers;
   private readonly store: StoreKeeper | null;
   private readonly collector: Collector;
-  private readonly lastMinute: LastMinute;
   readonly shared: boolean;
   private collectedMs: number;
+  private lastMinute: Bucket | undefined;
   private part = 0;
   private busy: Promise<unknown> = Promise.resolve();
 
@@ -60,7 +56,6 @@ export class History implements HistoryReader, HistorySource {
     const { store, maxBytes, keepDays, report } = parts;
     this.shared = store?.shared === true;
     this.memory = new MemoryTiers(maxBytes, this.shared);
-    this.lastMinute = new LastMinute(parts.own);
     const host = { keptMs: (tier: Tier) => keptMs(tier, keepDays), maxBytes };
     this.store = store === null ? null : new StoreKeeper(store, host, report);
     this.collector = new Collector(parts.counters);
@@ -74,7 +69,6 @@ export class History implements HistoryReader, HistorySource {
     void this.judge?.recall(this, this.parts.now());
   }
 
-  /** Runs `ask` on the fleet of a shared store; null without one, and while it is away. */
   async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
     return this.shared ? this.store!.fleet(ask) : null;
   }
@@ -86,66 +80,44 @@ export class History implements HistoryReader, HistorySource {
   /** Once a minute. Resolves when the store has taken it, or has failed. */
   async tick(): Promise<void> {
     const nowMs = this.parts.now();
-    if (this.shared) return this.tickOfFleet(nowMs);
-    const { writing } = await this.alone(async () => {
-      const ended = await inTurns(this.ended(nowMs));
-      if (this.store === null) return {};
-      const running = await inTurns(this.memory.runningBuckets(['5m', '1h']));
+    const { ended, writing } = await this.alone(async () => {
+      await this.take(nowMs);
+      const ended = await this.memory.finish(nowMs);
       // Handed on before anybody else has a turn: who closes meanwhile loses no row.
-      return { writing: this.store.write(ended.map(this.makeRow), running.map(this.makeRow)) };
+      return { ended, writing: this.write(ended) };
     });
-    await Promise.all([writing, this.judge?.judge(this, nowMs)]);
+    this.lastMinute = ended.findLast(({ tier }) => tier === '1m') ?? this.lastMinute;
+    const published = writing.then((isWritten) => (this.shared && isWritten ? this.publish(ended, nowMs) : undefined));
+    // The fleet is judged with this pod's counts, a process also while its disk hangs.
+    if (this.shared) await published;
+    await Promise.all([published, this.judge?.judge(this, nowMs)]);
   }
 
-  private async tickOfFleet(nowMs: number): Promise<void> {
-    const ended = await this.alone(() => inTurns(this.ended(nowMs)));
-    const windows = ended.filter(({ tier }) => tier === '5m').map(this.makeRow);
-    if (await this.flush(nowMs)) {
-      const minute = this.lastMinute.measure(ended, nowMs);
-      await this.fleet((fleet) => fleet.publish(minute, windows.map(withoutDistributions)));
-    }
-    await this.judge?.judge(this, nowMs);
-    await this.fleet(async (fleet) => (await fleet.lead()) && fleet.tidy(nowMs));
-  }
-
-  /** Writes what was counted until now; true when the shared store has all of it. */
-  private async flush(nowMs: number): Promise<boolean> {
-    const writing = await this.alone(async () => {
-      await inTurns(this.take(nowMs));
-      const parts = await inTurns(this.memory.takeFresh());
-      // Handed on before anybody else has a turn: who closes meanwhile loses no part.
-      return { done: this.store!.flush(parts.map((bucket) => ({ ...this.makeRow(bucket), part: (this.part += 1) }))) };
-    });
-    return writing.done;
-  }
-
-  /** Writes what runs. */
   async close(deadlineMs: number): Promise<void> {
     const { store, memory } = this;
-    if (store === null) return void (await this.busy);
     const last = await this.alone(async () => {
-      const ended = await inTurns(this.ended(this.parts.now()));
-      if (this.shared) return inTurns(memory.takeFresh());
-      return [...ended, ...(await inTurns(memory.runningBuckets(TIERS.map(({ tier }) => tier))))];
+      if (store === null) return [];
+      const nowMs = this.parts.now();
+      await this.take(nowMs);
+      if (this.shared) return this.takeParts();
+      const ended = await memory.finish(nowMs);
+      return [...ended, ...memory.runningBuckets(TIERS.map(({ tier }) => tier))].map(this.makeRow);
     });
-    const rows = last.map(this.makeRow);
-    await store.close(this.shared ? rows.map((row) => ({ ...row, part: (this.part += 1) })) : rows, deadlineMs);
+    await store?.close(last, deadlineMs);
   }
 
   async history(
     range: TimeRange & { stepMs?: number },
     { route = null }: { route?: string | null } = {},
   ): Promise<HistorySeries> {
-    checkRange(range, 'range');
-    const { stepMs } = range;
-    if (stepMs !== undefined && !(isTime(stepMs) && stepMs > 0))
-      throw optionError('range.stepMs', `a number of milliseconds above 0 and at most ${MAX_TIME}`, stepMs);
+    rangeOption.read(range, 'range');
+    stepOption.read(range.stepMs, 'range.stepMs');
     await this.collect();
     return readSeries(this, range, route, this.parts.now());
   }
 
   async compare(what: CompareWhat, { route = null }: { route?: string | null } = {}): Promise<PerfComparison> {
-    checkWhat(what);
+    whatOption.read(what, 'what');
     await this.collect();
     const nowMs = this.parts.now();
     const ranges = await findRanges(what, this, this.parts.own.release, nowMs);
@@ -158,7 +130,7 @@ export class History implements HistoryReader, HistorySource {
 
   async releases(range: TimeRange): Promise<{ at: number; release: string }[]> {
     const first = new Map<string, number>();
-    await this.read(tierFor(range.from, this.parts.now()), range, ({ at, release }) => {
+    await this.read(findTier(range.from, this.parts.now()), range, ({ at, release }) => {
       if (release !== '') first.set(release, Math.min(at, first.get(release) ?? Infinity));
     });
     return [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
@@ -167,7 +139,7 @@ export class History implements HistoryReader, HistorySource {
   async routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures>> {
     await this.collect();
     const windows = new Map<string, RouteWindow>();
-    await this.read(tierFor(range.from, this.parts.now()), range, ({ window }) => {
+    await this.read(findTier(range.from, this.parts.now()), range, ({ window }) => {
       for (const name of window.routeNames) entryOf(windows, name, () => new RouteWindow()).merge(window.window(name)!);
     });
     const sorted = [...windows].toSorted(([, a], [, b]) => b.sumMs - a.sumMs);
@@ -178,7 +150,7 @@ export class History implements HistoryReader, HistorySource {
     await this.collect();
     const [whole, named] = [new RouteSums(), new Map<string, RouteSums>()];
     const add = ({ window }: ReadBucket): void => {
-      whole.add(window.sums(null)!);
+      whole.add(window.sums(null) ?? new RouteSums());
       for (const name of routes) {
         const found = window.sums(name);
         if (found !== null) entryOf(named, name, () => new RouteSums()).add(found);
@@ -189,10 +161,10 @@ export class History implements HistoryReader, HistorySource {
   }
 
   async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
-    const { memory, store } = this;
+    const { memory, store, shared } = this;
     const { own } = this.parts;
     const turns = new Turns();
-    const takeRow = async ({ data, ...row }: HistoryRow): Promise<void> => {
+    const takeRow = async ({ data, ...row }: Omit<HistoryRow, 'tier'>): Promise<void> => {
       try {
         take({ ...row, window: new EncodedWindow(data) });
       } catch (error) {
@@ -201,23 +173,45 @@ export class History implements HistoryReader, HistorySource {
       }
       await turns.rest();
     };
-    const isOfFleet = this.shared && withStore;
-    if (isOfFleet && (await this.flush(this.parts.now()))) {
+    if (store !== null && shared && withStore && (await this.flush())) {
       const rows: HistoryRow[] = [];
-      if (await store!.read(tier, range, (row) => void rows.push(row))) {
+      if (await store.read(tier, range, (row) => void rows.push(row))) {
         for (const row of rows) await takeRow(row);
         return true;
       }
     }
-    for (const { at, window } of await this.alone(() => inTurns(memory.buckets(tier, range)))) {
-      take({ ...own, at, window });
-      await turns.rest();
-    }
+    for (const bucket of await this.alone(async () => memory.buckets(tier, range)))
+      await takeRow({ ...own, ...bucket });
     if (store === null || !withStore) return true;
-    if (isOfFleet) return false;
+    if (shared) return false;
     return store.read(tier, range, async (row) => {
       if (row.instance !== own.instance || !memory.has(tier, row.at)) await takeRow(row);
     });
+  }
+
+  /** Hands on what the store lacks; true when it has all of it. */
+  private write(ended: readonly Bucket[]): Promise<boolean> {
+    const { memory, store } = this;
+    if (store === null) return Promise.resolve(true);
+    if (this.shared) return store.write(this.takeParts(), []);
+    return store.write(ended.map(this.makeRow), memory.runningBuckets(['5m', '1h']).map(this.makeRow));
+  }
+
+  /** Writes what was counted until now; true when the shared store has all of it. */
+  private async flush(): Promise<boolean> {
+    const { writing } = await this.alone(async () => {
+      await this.take(this.parts.now());
+      return { writing: this.write([]) };
+    });
+    return writing;
+  }
+
+  private async publish(ended: readonly Bucket[], nowMs: number): Promise<void> {
+    const minute = measureMinute(this.parts.own, this.lastMinute, nowMs);
+    const windows = ended
+      .filter(({ tier }) => tier === '5m')
+      .map((bucket) => withoutDistributions(this.makeRow(bucket)));
+    await this.fleet((fleet) => fleet.publish(minute, windows));
   }
 
   /** Long work is spread over turns of the event loop: others see its result as a whole, after it. */
@@ -227,22 +221,20 @@ export class History implements HistoryReader, HistorySource {
     return done;
   }
 
-  /** Takes what was counted until now into memory. */
   private collect(): Promise<void> {
-    return this.alone(() => inTurns(this.take(this.parts.now())));
+    return this.alone(() => this.take(this.parts.now()));
   }
 
-  private *ended(nowMs: number): Steps<Bucket[]> {
-    yield* this.take(nowMs);
-    return yield* this.memory.finish(nowMs);
-  }
-
-  private *take(nowMs: number): Steps<void> {
+  private async take(nowMs: number): Promise<void> {
     // Ticks are a minute apart at most: a longer step of the wall clock means that it was set.
     const passedMs = Math.min(Math.max(0, nowMs - this.collectedMs), MINUTE_MS);
     this.collectedMs = nowMs;
     // Counted between two ticks: it belongs to the bucket in the middle of them.
-    yield* this.memory.add(nowMs - passedMs / 2, this.collector.collect());
+    await this.memory.add(nowMs - passedMs / 2, this.collector.collect());
+  }
+
+  private takeParts(): HistoryRow[] {
+    return this.memory.takeFresh().map((bucket) => ({ ...this.makeRow(bucket), part: (this.part += 1) }));
   }
 
   private readonly makeRow = ({ tier, at, data }: Bucket): HistoryRow => ({ tier, at, data, ...this.parts.own });
@@ -250,21 +242,22 @@ export class History implements HistoryReader, HistorySource {
 
 const pickCounts = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums.errors, over: listOver(sums) });
 
-const RANGE = 'an object with `from` and `to`, epoch milliseconds, `from` below `to`';
-const WHAT = "'day', 'week', 'release', or an object with the ranges `before` and `after`";
-
 /** The greatest value of a Date. */
 const MAX_TIME = 8.64e15;
-const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= MAX_TIME;
+const isTime = (given: unknown): given is number => typeof given === 'number' && Math.abs(given) <= MAX_TIME;
+const isRange = (given: unknown): boolean => {
+  const { from, to } = Object(given) as Partial<TimeRange>;
+  return isTime(from) && isTime(to) && from < to;
+};
 
-function checkRange(range: unknown, path: string): void {
-  const { from, to } = (typeof range === 'object' && range !== null ? range : {}) as Partial<TimeRange>;
-  if (!isTime(from) || !isTime(to) || from >= to) throw optionError(path, RANGE, range);
-}
-
-function checkWhat(what: unknown): void {
-  if (what === 'day' || what === 'week' || what === 'release') return;
-  if (typeof what !== 'object' || what === null) throw optionError('what', WHAT, what);
-  checkRange((what as { before?: unknown }).before, 'what.before');
-  checkRange((what as { after?: unknown }).after, 'what.after');
-}
+const rangeOption = value<TimeRange>('an object with `from` and `to`, epoch milliseconds, `from` below `to`', isRange);
+const stepOption = optional(
+  value<number>(`a number of milliseconds above 0 and at most ${MAX_TIME}`, (given) => isTime(given) && given > 0),
+);
+const whatOption = value<CompareWhat>(
+  "'day', 'week', 'release', or an object with the ranges `before` and `after`, each with `from` below `to`",
+  (given) => {
+    const { before, after } = Object(given) as { before?: unknown; after?: unknown };
+    return ['day', 'week', 'release'].includes(given as string) || (isRange(before) && isRange(after));
+  },
+);

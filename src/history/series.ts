@@ -1,22 +1,22 @@
 import { entryOf } from '../core/entry-of.js';
-import type { HistoryPoint, HistorySeries, RangeFigures, TimeRange } from '../ports/history.js';
-import type { HistorySource } from './reader.js';
+import type { HistorySeries, RangeFigures, TimeRange } from '../ports/history.js';
+import type { HistorySource } from './history-store.js';
 import { startBucket, TIERS, type Tier, type TierRule } from './rows/tiers.js';
 import { type RouteSums, RouteWindow } from './rows/window.js';
 
 /** Tiers that reach back to `from`, or did so a bucket ago: the clock goes on during a call. The finest first. */
-const tiersFor = (from: number, nowMs: number): TierRule[] =>
+const findTiers = (from: number, nowMs: number): TierRule[] =>
   TIERS.filter(({ tier, keepMs, stepMs }) => tier === '1h' || from >= nowMs - keepMs - stepMs);
 
-export const tierFor = (from: number, nowMs: number): Tier => tiersFor(from, nowMs)[0]!.tier;
+export const findTier = (from: number, nowMs: number): Tier => findTiers(from, nowMs)[0]!.tier;
 
 /** The finest tier, and a multiple of its step, at least the given one; a coarser tier where only it has the first step as a whole. */
-function stepsFor({ from, stepMs: asked }: TimeRange & { stepMs?: number }, nowMs: number): readonly [Tier, number] {
+function findSteps({ from, stepMs: asked }: TimeRange & { stepMs?: number }, nowMs: number): readonly [Tier, number] {
   const roundStep = ({ stepMs }: TierRule): number => Math.ceil((asked ?? stepMs) / stepMs) * stepMs;
-  const [finest] = tiersFor(from, nowMs);
-  const stepMs = roundStep(finest!);
-  const whole = tiersFor(startBucket(from, stepMs), nowMs).find((rule) => roundStep(rule) === stepMs);
-  return [(whole ?? finest!).tier, stepMs];
+  const [finest] = findTiers(from, nowMs) as [TierRule];
+  const stepMs = roundStep(finest);
+  const whole = findTiers(startBucket(from, stepMs), nowMs).find((rule) => roundStep(rule) === stepMs);
+  return [(whole ?? finest).tier, stepMs];
 }
 
 export const listOver = ({ over }: RouteSums): { ms: number; count: number }[] =>
@@ -29,24 +29,19 @@ export async function readSeries(
   route: string | null,
   nowMs: number,
 ): Promise<HistorySeries> {
-  const [tier, stepMs] = stepsFor(range, nowMs);
+  const [tier, stepMs] = findSteps(range, nowMs);
   const steps = new Map<number, RouteWindow>();
   await source.read(tier, { from: startBucket(range.from, stepMs), to: range.to }, ({ at, window }) => {
     const sums = entryOf(steps, startBucket(at, stepMs), () => new RouteWindow());
     const found = window.window(route);
     if (found !== null) sums.merge(found);
   });
-  const points = [...steps].toSorted(([a], [b]) => a - b).map(([at, window]) => makePoint(at, window));
-  return { stepMs, points };
+  const sorted = [...steps].toSorted(([a], [b]) => a - b);
+  return { stepMs, points: sorted.map(([at, window]) => ({ at, ...computeFigures(window, 0) })) };
 }
 
-export function makePoint(at: number, window: RouteWindow): HistoryPoint {
-  const figures = computeFigures(window);
-  return { at, ...figures, upstreamMs: figures.upstreamMs ?? 0 };
-}
-
-/** Figures of requests; the mean of upstreams is null where it is not measured. */
-export function computeFigures(window: RouteWindow) {
+/** Figures of requests; the mean of upstreams is `unmeasured` where it is not measured. */
+function computeFigures<T>(window: RouteWindow, unmeasured: T) {
   const { count, errors, aborted, histogram, blockedMs, timed, upstreamMs } = window;
   return {
     count,
@@ -55,15 +50,14 @@ export function computeFigures(window: RouteWindow) {
     durationMs: histogram.figures(),
     over: listOver(window),
     blockedMs,
-    upstreamMs: timed === 0 ? null : upstreamMs / timed,
+    upstreamMs: timed === 0 ? unmeasured : upstreamMs / timed,
   };
 }
 
-/** Figures with the parts of a mean request. */
 export function computeRangeFigures(window: RouteWindow): RangeFigures {
   const { timed, poolWaitMs, busyMs, ownOf, ownMs } = window;
   return {
-    ...computeFigures(window),
+    ...computeFigures(window, null),
     poolWaitMs: timed === 0 ? null : poolWaitMs / timed,
     ownMs: ownOf === 0 ? null : ownMs / ownOf,
     waitMs: timed === 0 || ownOf === 0 ? null : Math.max(0, busyMs / timed - ownMs / ownOf),

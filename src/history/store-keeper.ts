@@ -1,9 +1,8 @@
-import type { TimeRange } from '../ports/history.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { within } from '../core/within.js';
-import type { Fleet } from './fleet.js';
-import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history-store.js';
+import type { TimeRange } from '../ports/history.js';
+import type { Fleet, HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history-store.js';
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 
@@ -13,14 +12,11 @@ const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** A reader is answered from memory when the store takes longer. */
 const READ_DEADLINE_MS = 5_000;
 
-/**
- * Stands between the history and its store: one write at a time, once a minute. While the store fails, rows wait in bounded
- * memory; the failure is reported once, and the next minute tries again.
- */
+/** Writes to a store, one write at a time. While it fails, rows wait in bounded memory; the next minute tries again. */
 export class StoreKeeper {
-  private store: OpenHistoryStore | null = null;
   private opening: Promise<OpenHistoryStore> | null = null;
   private waiting: HistoryRow[] = [];
+  private running: readonly HistoryRow[] = [];
   private busy: Promise<void> | null = null;
   private closed = false;
   private readonly closing = new AbortController();
@@ -31,39 +27,41 @@ export class StoreKeeper {
     private readonly report: OncePerCause,
   ) {}
 
-  /** Resolves when the write has ended, well or not. While one is under way, `finished` waits for the next. */
-  write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
+  /** Resolves when the write has ended: true when nothing waits any more. */
+  async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<boolean> {
     this.wait(finished);
-    return (this.busy ??= this.writeNow(running).finally(() => (this.busy = null)));
-  }
-
-  /** Writes parts for a shared store; true when nothing waits any more. */
-  async flush(parts: readonly HistoryRow[]): Promise<boolean> {
-    await this.write(parts, []);
-    // Rows that came while another write was under way have waited.
-    if (this.waiting.length > 0) await this.write([], []);
+    this.running = running;
+    // Rows that come while another write is under way need the next one.
+    await this.busy;
+    await (this.busy ??= this.writeNow().finally(() => (this.busy = null)));
     return this.waiting.length === 0;
   }
 
   /** Runs `ask` on the fleet; null where the store is away, which is reported. */
   async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
-    let answer: { readonly value: T } | null = null;
-    try {
-      const asking = async (): Promise<void> => {
-        const { fleet } = await this.opened();
-        if (fleet !== undefined) answer = { value: await ask(fleet) };
-      };
-      if (!(await within(READ_DEADLINE_MS, asking))) throw new Error(`it did not answer within ${READ_DEADLINE_MS} ms`);
-    } catch (error) {
-      if (!this.closed) this.fail(error);
-    }
-    return (answer as { readonly value: T } | null)?.value ?? null;
+    const answers: T[] = [];
+    const isThere = await this.inTime('it', async () => {
+      const { fleet } = await this.opened();
+      if (fleet !== undefined) answers.push(await ask(fleet));
+    });
+    return isThere ? (answers[0] ?? null) : null;
+  }
+
+  /** Hands each row on; false when the store could not be read to the end in time. Never rejects. */
+  async read(tier: Tier, range: TimeRange, take: (row: HistoryRow) => void | Promise<void>): Promise<boolean> {
+    let isOver = false;
+    const reading = async (): Promise<void> => {
+      for await (const row of (await this.opened()).read(tier, range)) {
+        if (isOver) return;
+        await take(row);
+      }
+    };
+    return this.inTime('a read', reading).finally(() => (isOver = true));
   }
 
   /** The last write, of buckets that end before their time. */
   async close(last: readonly HistoryRow[], deadlineMs: number): Promise<void> {
     const settled = await within(deadlineMs, async () => {
-      await this.busy;
       await this.write(last, []);
       this.closed = true;
       await this.release();
@@ -74,30 +72,21 @@ export class StoreKeeper {
     if (!settled) void this.release();
   }
 
-  /** Hands each row on; false when the store could not be read to the end in time. Never rejects. */
-  async read(tier: Tier, range: TimeRange, take: (row: HistoryRow) => void | Promise<void>): Promise<boolean> {
-    let late = false;
-    const reading = async (): Promise<void> => {
-      for await (const row of (await this.opened()).read(tier, range)) {
-        if (late) return;
-        await take(row);
-      }
-    };
+  private async inTime(what: string, work: () => Promise<void>): Promise<boolean> {
     try {
-      if (await within(READ_DEADLINE_MS, reading)) return true;
-      throw new Error(`a read did not settle within ${READ_DEADLINE_MS} ms`);
+      if (await within(READ_DEADLINE_MS, work)) return true;
+      throw new Error(`${what} did not settle within ${READ_DEADLINE_MS} ms`);
     } catch (error) {
-      late = true;
       if (!this.closed) this.fail(error);
       return false;
     }
   }
 
-  private async writeNow(running: readonly HistoryRow[]): Promise<void> {
+  private async writeNow(): Promise<void> {
     const rows = this.waiting;
     try {
       const store = await this.opened();
-      await store.write(rows, running);
+      await store.write(rows, this.running);
       const written = new Set(rows);
       this.waiting = this.waiting.filter((row) => !written.has(row));
     } catch (error) {
@@ -107,24 +96,19 @@ export class StoreKeeper {
 
   private opened(): Promise<OpenHistoryStore> {
     if (this.closed) return Promise.reject(new Error('the application has closed'));
-    if (this.store !== null) return Promise.resolve(this.store);
-    return (this.opening ??= this.kind
-      .open({ ...this.host, signal: this.closing.signal })
-      .then(async (store) => {
-        // Too late: nobody would close it.
-        if (this.closed) {
-          await store.close();
-          throw new Error('the application has closed');
-        }
-        return (this.store = store);
-      })
-      .finally(() => (this.opening = null)));
+    this.opening ??= this.kind.open({ ...this.host, signal: this.closing.signal }).catch((error: unknown) => {
+      this.opening = null;
+      throw error;
+    });
+    return this.opening;
   }
 
+  /** Closes the store, also one that opens later. */
   private async release(): Promise<void> {
-    const { store } = this;
-    this.store = null;
+    const { opening } = this;
+    this.opening = null;
     try {
+      const store = await opening?.catch(() => null);
       await store?.close();
     } catch (error) {
       this.fail(error);

@@ -7,9 +7,6 @@ export interface TimeRange {
   to: number;
 }
 
-/** Durations of completed requests; percentiles with a relative error of at most 1.6 %. */
-export type HistoryDurations = Durations;
-
 /** One step of a series. */
 export interface HistoryPoint {
   /** When it begins, epoch milliseconds. */
@@ -18,7 +15,8 @@ export interface HistoryPoint {
   count: number;
   errors: number;
   aborted: number;
-  durationMs: HistoryDurations;
+  /** Durations of completed requests; percentiles with a relative error of at most 1.6 %. */
+  durationMs: Durations;
   over: readonly { ms: number; count: number }[];
   /** Event-loop milliseconds that these requests are proven to have blocked. */
   blockedMs: number;
@@ -37,7 +35,8 @@ export interface RangeFigures {
   count: number;
   errors: number;
   aborted: number;
-  durationMs: HistoryDurations;
+  /** Durations of completed requests; percentiles with a relative error of at most 1.6 %. */
+  durationMs: Durations;
   over: readonly { ms: number; count: number }[];
   blockedMs: number;
   /** Means a request, milliseconds; null where it is unknown. `ownMs` is CPU time, `waitMs` the loop busy with something else. */

@@ -110,7 +110,7 @@ describe.each(adapters)('the page of several pods on %s', (adapter) => {
       errors: -1,
       p95Ms: 'NaN',
     };
-    await client.hset(`${prefix}:{fleet}:pods`, {
+    await client.hset(`${prefix}:{fleet}:minute:${Math.floor(Date.now() / 60_000)}`, {
       junk: 'no json',
       1: JSON.stringify(told),
       2: '{"at":9007199254740991}',
@@ -130,10 +130,10 @@ describe.each(adapters)('the page of several pods on %s', (adapter) => {
       verdicts: [verdict, { ...verdict, since: 1, change: 1, routes: [1] }, null],
     };
     await client.set(`${prefix}:{fleet}:verdicts`, JSON.stringify(verdicts));
-    await client.hset(`${prefix}:2:{1m:${Math.floor(Date.now() / 60_000) * 60_000}}`, {
-      'n:x': '\u001b[31m',
-      ':x:a': '9',
-      '::+': 'x',
+    await client.hset(`${prefix}:3:{1m:${Math.floor(Date.now() / 60_000) * 60_000}}`, {
+      junk: '9',
+      [JSON.stringify(['', '\u001b[31m'])]: 'x',
+      [JSON.stringify(['', 'process'])]: 'x',
     });
     await a.history.tick();
     const text = await textOf(a.url, TOKEN);

@@ -1,9 +1,9 @@
 import { Controller, Get, type INestApplication, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { HistoryReader } from '../../src/ports/history.js';
+import { openedText } from '../../src/history/text.js';
 import type { Assessment } from '../../src/history/verdicts/assess.js';
 import { METRICS } from '../../src/history/verdicts/metrics.js';
-import { openedText } from '../../src/history/verdicts/text.js';
 import type { PerfModuleOptions } from '../../src/index.js';
 import { closeApps, recordsOf } from '../fixtures/build-app.js';
 import { dataOf, startDashboard, textOf } from '../fixtures/dashboard.js';

@@ -2,7 +2,6 @@ import { entryOf } from '../../core/entry-of.js';
 import type { VerdictReason } from '../../core/verdict.js';
 import type { ProcessSums, RouteSums } from '../rows/window.js';
 
-/** Routes and process in a stretch of time. */
 export interface SiteSums {
   readonly process: ProcessSums;
   readonly routes: ReadonlyMap<string, RouteSums>;
@@ -85,7 +84,6 @@ function targetChanges(was: RouteSums, is: RouteSums, upstream: number): [string
   return alike.map(([name, ms]) => [name, (upstream * ms) / total]);
 }
 
-/** Milliseconds by part and name. */
 class Parts {
   private readonly all = new Map<string, { part: VerdictReason['part']; name: string; ms: number }>();
 
@@ -118,7 +116,6 @@ const MORE_REQUESTS = 1.5;
 /** Less of a second than this is nothing new. */
 const LOOP_RISE = 0.02;
 
-/** The cause that kept the event loop, in words. */
 export function findLoopCause(before: SiteSums, after: SiteSums): string {
   const divideByTime = ({ process }: SiteSums, ms: number): number =>
     process.observedMs === 0 ? 0 : ms / process.observedMs;

@@ -1,14 +1,25 @@
 import { entryOf } from '../../core/entry-of.js';
+import { studentQuantile } from '../../core/statistics/distributions.js';
+import { fixedHorizon, notBelow, relativeLift, welchDegrees } from '../../core/statistics/inference.js';
+import { estimateMean, ratioMean, type RatioMean } from '../../core/statistics/ratio-mean.js';
+import { Turns } from '../../core/turns.js';
 import type { Change, PerfComparison, RouteComparison, TimeRange } from '../../ports/history.js';
-import type { HistorySource } from '../reader.js';
+import type { HistorySource } from '../history-store.js';
 import { startBucket, findRule, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
-import { listOver, computeRangeFigures, tierFor } from '../series.js';
-import { Turns } from '../../core/turns.js';
+import { computeRangeFigures, findTier, listOver } from '../series.js';
+import { comparisonText } from '../text.js';
 import { explainChange, findLoopCause, type SiteSums } from './because.js';
-import { compareShares, compareMeans, type Unit } from './change.js';
 import type { ComparedRanges } from './ranges.js';
-import { comparisonText } from './text.js';
+
+/** One window: what an interval counts as one, since requests of the same minutes resemble each other. */
+interface Unit {
+  completed: number;
+  sumMs: number;
+  count: number;
+  errors: number;
+  readonly over: Map<number, number>;
+}
 
 /** One route in a range, or all of them: its sums, and each window of it. */
 class RouteRange extends RouteWindow {
@@ -18,15 +29,11 @@ class RouteRange extends RouteWindow {
   take(at: number, window: RouteWindow): void {
     this.merge(window);
     const unit = entryOf(this.units, at, () => ({ completed: 0, sumMs: 0, count: 0, errors: 0, over: new Map() }));
-    unit.completed += window.completed;
-    unit.sumMs += window.sumMs;
-    unit.count += window.count;
-    unit.errors += window.errors;
+    for (const key of ['completed', 'sumMs', 'count', 'errors'] as const) unit[key] += window[key];
     for (const [ms, slower] of window.over) unit.over.set(ms, (unit.over.get(ms) ?? 0) + slower);
   }
 }
 
-/** Everything in a range. */
 class SiteRange implements SiteSums {
   readonly process = new ProcessSums();
   readonly whole = new RouteRange();
@@ -37,7 +44,7 @@ class SiteRange implements SiteSums {
   constructor(readonly range: TimeRange) {}
 
   /** null: all routes together. */
-  of(route: string | null): RouteRange {
+  openRange(route: string | null): RouteRange {
     return route === null ? this.whole : entryOf(this.routes, route, () => new RouteRange());
   }
 }
@@ -48,7 +55,7 @@ export async function compareRanges(
   route: string | null,
   nowMs: number,
 ): Promise<PerfComparison> {
-  const tier = tierFor(Math.min(ranges.before.from, ranges.after.from), nowMs);
+  const tier = findTier(Math.min(ranges.before.from, ranges.after.from), nowMs);
   const read = (side: 'before' | 'after'): Promise<SiteRange> =>
     readSite(source, tier, wholeBuckets(ranges[side], tier, nowMs), ranges.releases?.[side] ?? null);
   const [before, after] = [await read('before'), await read('after')];
@@ -63,13 +70,12 @@ export async function compareRanges(
   }
   compared.sort((a, b) => weigh(b) - weigh(a));
   const whole = route === null ? compareRoute(null, counted, before, after, loop) : compared[0]!;
-  const mix = route === null ? computeMix(before, after, counted) : 0;
   const comparison = {
     before: { ...before.range, releases: [...before.releases] },
     after: { ...after.range, releases: [...after.releases] },
     whole,
     routes: route === null || names.includes(route) ? compared : [],
-    mix,
+    mix: route === null ? computeMix(before, after, counted) : 0,
     confounded: findConfounder(ranges, whole),
     caveats: listCaveats(ranges, before, after, whole),
   };
@@ -97,7 +103,7 @@ async function readSite(
     const { at, window } = bucket;
     site.process.add(window.process);
     if (bucket.release !== '') site.releases.add(bucket.release);
-    for (const name of [null, ...window.routeNames]) site.of(name).take(at, window.window(name)!);
+    for (const name of [null, ...window.routeNames]) site.openRange(name).take(at, window.window(name)!);
   });
   return site;
 }
@@ -110,22 +116,48 @@ function compareRoute(
   after: SiteRange,
   loop: string,
 ): RouteComparison {
-  const [was, is] = [before.of(route), after.of(route)];
-  const [wasUnits, isUnits] = [[...was.units.values()], [...is.units.values()]];
-  const latency = compareMeans(wasUnits, isUnits);
-  const over = listOver(is).map(({ ms }): { ms: number } & Change => ({
-    ms,
-    ...compareShares(wasUnits, isUnits, (unit) => [unit.completed, unit.over.get(ms) ?? 0]),
-  }));
+  const [was, is] = [before.openRange(route), after.openRange(route)];
+  const change = (isRelative: boolean, read: CountAndSum): Change =>
+    computeChange([...was.units.values()], [...is.units.values()], isRelative, read);
+  const latency = change(true, ({ completed, sumMs }) => [completed, sumMs]);
   return {
     route,
     before: computeRangeFigures(was),
     after: computeRangeFigures(is),
     latency,
-    errorRate: compareShares(wasUnits, isUnits, ({ count, errors }) => [count, errors]),
-    over,
+    errorRate: change(false, ({ count, errors }) => [count, errors]),
+    over: listOver(is).map(({ ms }) => ({
+      ms,
+      ...change(false, ({ completed, over }) => [completed, over.get(ms) ?? 0]),
+    })),
     because: latency.value === 0 ? [] : explainChange(before, after, parts, loop),
   };
+}
+
+const ALPHA = 0.05;
+const UNKNOWN = [-Infinity, Infinity] as const;
+
+type CountAndSum = (unit: Unit) => readonly [count: number, sum: number];
+
+/** The change of a mean, relative to what it was, or the difference of two shares. */
+function computeChange(
+  before: readonly Unit[],
+  after: readonly Unit[],
+  isRelative: boolean,
+  read: CountAndSum,
+): Change {
+  const computeMean = (units: readonly Unit[]): RatioMean =>
+    ratioMean(units.map((unit) => read(unit)).flatMap(([count, sum]) => (count > 0 ? [{ count, sum }] : [])));
+  const [was, is] = [computeMean(before), computeMean(after)];
+  if (was.count === 0 || is.count === 0 || (isRelative && was.mean === 0)) return { value: 0, ci: UNKNOWN };
+  const value = isRelative ? is.mean / was.mean - 1 : is.mean - was.mean;
+  if (was.units < 2 || is.units < 2) return { value, ci: UNKNOWN };
+  const [control, treatment] = [estimateMean(was), estimateMean(is)];
+  if (isRelative) return { value, ci: notBelow(-1, fixedHorizon(relativeLift(control, treatment), ALPHA)).ci };
+  const error = Math.sqrt(control.variance + treatment.variance);
+  // Windows that all agree, for example in no error at all, leave no spread.
+  const margin = error === 0 ? 0 : studentQuantile(ALPHA / 2, welchDegrees(control, treatment)) * error;
+  return { value, ci: [value - margin, value + margin] };
 }
 
 /** How much more or less time its requests take in all. */
@@ -137,9 +169,9 @@ function weigh({ before, after }: RouteComparison): number {
 function computeMix(before: SiteRange, after: SiteRange, names: readonly string[]): number {
   let [countBefore, sumBefore, countAfter, sumMixed] = [0, 0, 0, 0];
   for (const name of names) {
-    const { completed, sumMs } = before.of(name);
+    const { completed, sumMs } = before.openRange(name);
     if (completed === 0) continue;
-    const now = after.of(name).completed;
+    const now = after.openRange(name).completed;
     countBefore += completed;
     sumBefore += sumMs;
     countAfter += now;

@@ -1,8 +1,8 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { CompareWhat, TimeRange } from '../../ports/history.js';
-import type { HistorySource } from '../reader.js';
-import { startBucket, DAY_MS, HOUR_MS, findRule, WEEK_MS } from '../rows/tiers.js';
-import { tierFor } from '../series.js';
-import { findPrevious, readServed } from './releases.js';
+import type { HistorySource } from '../history-store.js';
+import { startBucket, DAY_MS, findRule, HOUR_MS, MINUTE_MS, type TierRule, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
+import { findTier } from '../series.js';
 
 /** Two ranges; with releases, only what they have served. */
 export interface ComparedRanges {
@@ -14,12 +14,12 @@ export interface ComparedRanges {
   readonly caveats: readonly string[];
 }
 
-const plain = (before: TimeRange, after: TimeRange): ComparedRanges => ({
+const plain = (before: TimeRange, after: TimeRange, ...caveats: string[]): ComparedRanges => ({
   before: { from: before.from, to: before.to },
   after: { from: after.from, to: after.to },
   releases: null,
   atOnce: true,
-  caveats: [],
+  caveats,
 });
 
 export async function findRanges(
@@ -29,36 +29,106 @@ export async function findRanges(
   nowMs: number,
 ): Promise<ComparedRanges> {
   if (typeof what === 'object') return plain(what.before, what.after);
-  if (what === 'release') return releaseRanges(source, ownRelease, nowMs);
+  if (what === 'release') return findReleaseRanges(source, ownRelease, nowMs);
   const agoMs = what === 'day' ? DAY_MS : WEEK_MS;
-  const { stepMs } = findRule(tierFor(nowMs - DAY_MS - agoMs, nowMs));
+  const { stepMs } = findRule(findTier(nowMs - DAY_MS - agoMs, nowMs));
   // Rounded here and then shifted: else only one of both has the running bucket.
   const to = startBucket(nowMs, stepMs) + stepMs;
   const after = { from: to - DAY_MS, to };
   return plain({ from: after.from - agoMs, to: after.to - agoMs }, after);
 }
 
-/** The range before is empty: there is nothing to compare with. */
-const withNothing = (after: TimeRange, caveat: string): ComparedRanges => ({
-  ...plain({ from: after.from, to: after.from }, after),
-  caveats: [caveat],
-});
-
 /** This release since it came, against the one before it: in the hours of both, else a week before, else as long before it. */
-async function releaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
-  if (release === '') return withNothing({ from: nowMs - 1, to: nowMs }, 'No release is known: set `release`.');
+async function findReleaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
+  const unknown = (from: number, caveat: string): ComparedRanges =>
+    plain({ from, to: from }, { from, to: Math.max(nowMs, from + 1) }, caveat);
+  if (release === '') return unknown(nowMs - 1, 'No release is known: set `release`.');
   const buckets = await readServed(source, nowMs);
-  const { since, previous, together } = findPrevious(buckets, release, nowMs);
+  const runs = new ReleaseRuns();
+  for (const bucket of buckets) runs.take(bucket);
+  const since = runs.find(release)?.from ?? nowMs;
+  const served = buckets.filter(({ at }) => at <= since).flatMap(({ releases }) => [...releases]);
+  const previous = served.findLast((other) => other !== release);
+  if (previous === undefined) return unknown(since, `No release before ${release} is known.`);
+  const compared = { releases: { before: previous, after: release }, caveats: [] };
+  const together = findTogether(buckets.filter(({ at, releases }) => at >= since && releases.has(previous)));
+  if (together !== null) return { ...compared, atOnce: true, before: together, after: together };
   const after = { from: since, to: Math.max(nowMs, since + 1) };
-  if (previous === null) return withNothing(after, `No release before ${release} is known.`);
-  const compared = { releases: { before: previous.name, after: release }, atOnce: together !== null, caveats: [] };
-  if (together !== null) return { ...compared, before: together, after: together };
-  const wasThere = buckets.some(({ at, releases }) => at <= since - WEEK_MS && releases.has(previous.name));
-  // The running hour counts on both sides.
-  const hourEndMs = startBucket(nowMs, HOUR_MS) + HOUR_MS;
-  if (wasThere)
-    return { ...compared, after, before: { from: since - WEEK_MS, to: Math.min(since, hourEndMs - WEEK_MS) } };
+  if (buckets.some(({ at, releases }) => at <= since - WEEK_MS && releases.has(previous))) {
+    // The running hour counts on both sides.
+    const to = Math.min(since, startBucket(nowMs, HOUR_MS) + HOUR_MS - WEEK_MS);
+    return { ...compared, atOnce: false, after, before: { from: since - WEEK_MS, to } };
+  }
   const lengthMs = Math.max(HOUR_MS, Math.min(after.to - since, WEEK_MS));
-  const caveats = [`Release ${previous.name} has not served the same hours a week ago: the hours before are taken.`];
-  return { ...compared, after, before: { from: previous.to - lengthMs, to: previous.to }, caveats };
+  const { to } = runs.find(previous)!;
+  const caveats = [`Release ${previous} has not served the same hours a week ago: the hours before are taken.`];
+  return { ...compared, atOnce: false, after, before: { from: to - lengthMs, to }, caveats };
+}
+
+/** The range of the buckets in which both releases served, where it is about an hour: the first one is the deploy itself. */
+function findTogether(both: readonly ServedBucket[]): TimeRange | null {
+  const [first, ...others] = both;
+  const last = others.at(-1);
+  if (last === undefined || others.reduce((sum, { stepMs }) => sum + stepMs, 0) < HOUR_MS - WINDOW_MS) return null;
+  return { from: first!.at, to: last.at + last.stepMs };
+}
+
+interface ServedBucket {
+  readonly at: number;
+  readonly stepMs: number;
+  readonly releases: ReadonlySet<string>;
+}
+
+/** Reads five weeks of buckets in their order: five minutes of the last two days, hours before. */
+async function readServed(source: HistorySource, nowMs: number): Promise<ServedBucket[]> {
+  const read = async ({ tier, stepMs }: TierRule, range: TimeRange): Promise<ServedBucket[]> => {
+    const found = new Map<number, Set<string>>();
+    await source.read(tier, range, ({ at, release }) => {
+      if (release !== '') entryOf(found, at, () => new Set()).add(release);
+    });
+    const sorted = [...found].toSorted(([a], [b]) => a - b);
+    return sorted.map(([at, releases]) => ({ at, stepMs, releases }));
+  };
+  const recent = await read(findRule('5m'), { from: nowMs - findRule('5m').keepMs, to: nowMs + 1 });
+  const until = recent[0]?.at ?? nowMs;
+  const older = await read(findRule('1h'), { from: nowMs - 5 * WEEK_MS, to: until });
+  return [...older.filter(({ at, stepMs }) => at + stepMs <= until), ...recent];
+}
+
+/** A change so soon after a release is the release's. */
+const AFTER_RELEASE_MS = 30 * MINUTE_MS;
+/** A restart beside another release takes no longer. */
+const RESTART_MS = 10 * MINUTE_MS;
+
+/** When each release served last without a bucket of others in between. */
+export class ReleaseRuns {
+  private readonly runs = new Map<string, TimeRange>();
+  private endedAt = -Infinity;
+
+  /** Takes a bucket, each later than the one before. */
+  take({ at, stepMs, releases }: ServedBucket): void {
+    if (releases.size === 0) return;
+    const to = at + stepMs;
+    for (const release of releases) {
+      const run = this.runs.get(release);
+      const hasLeft = run !== undefined && run.to < this.endedAt && at - run.to > RESTART_MS;
+      if (run === undefined || hasLeft) this.runs.set(release, { from: at, to });
+      else run.to = to;
+    }
+    this.endedAt = to;
+  }
+
+  find(release: string): TimeRange | undefined {
+    return this.runs.get(release);
+  }
+
+  /** The release that came shortly before a change and serves in it, where another was there before it. */
+  findBefore(since: number): { name: string; at: number } | null {
+    if (this.runs.size < 2) return null;
+    const found = [...this.runs].filter(
+      ([, { from, to }]) => since - from <= AFTER_RELEASE_MS && from - since <= WINDOW_MS && since < to,
+    );
+    const [newest] = found.toSorted(([, a], [, b]) => b.from - a.from);
+    return newest === undefined ? null : { name: newest[0], at: newest[1].from };
+  }
 }

@@ -1,9 +1,10 @@
+import { crc32 } from 'node:zlib';
 import { HISTOGRAM_LAYOUT } from '../../core/histogram.js';
-import { ByteReader, ByteWriter } from './bytes.js';
+import { pack, unpack, type Packed } from './message-pack.js';
 import { TIERS, type Tier } from './tiers.js';
 
 /** Changes when what is written changes; rows of another version are ignored, never migrated. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** One bucket of one process, all its routes. A later row of the same tier, time and instance replaces it. */
 export interface HistoryRow {
@@ -23,28 +24,52 @@ export interface HistoryRow {
 }
 
 export function encodeRow({ tier, at, pod, instance, release, data }: HistoryRow): Buffer {
-  const writer = new ByteWriter();
-  writer.number(VERSION);
-  writer.number(HISTOGRAM_LAYOUT);
-  writer.number(TIERS.findIndex((rule) => rule.tier === tier));
-  writer.number(at);
-  for (const text of [pod, instance, release]) writer.text(text);
-  writer.bytes(data);
-  return writer.take();
+  const texts = Object.entries({ tier, pod, instance, release });
+  return pack(
+    new Map<string, Packed>([['version', [VERSION, HISTOGRAM_LAYOUT].join()], ['at', at], ...texts, ['data', data]]),
+  );
 }
 
 /** Null for a row of another version, and for what is none. */
 export function decodeRow(bytes: Uint8Array): HistoryRow | null {
+  let row: Packed;
   try {
-    const reader = new ByteReader(bytes);
-    if (reader.number() !== VERSION || reader.number() !== HISTOGRAM_LAYOUT) return null;
-    const rule = TIERS[reader.number()];
-    if (rule === undefined) return null;
-    const at = reader.number();
-    const [pod, instance, release] = [reader.text(), reader.text(), reader.text()];
-    return { tier: rule.tier, at, pod, instance, release, data: reader.bytes() };
+    row = unpack(bytes);
   } catch {
-    // Shorter than its length: it is no row.
     return null;
   }
+  if (!(row instanceof Map) || row.get('version') !== [VERSION, HISTOGRAM_LAYOUT].join()) return null;
+  const [at, data, ...texts] = ['at', 'data', 'tier', 'pod', 'instance', 'release'].map((key): unknown => row.get(key));
+  const [tier, pod, instance, release] = texts;
+  const isKnown = TIERS.some((rule) => rule.tier === tier) && texts.every((text) => typeof text === 'string');
+  if (!isKnown || typeof at !== 'number' || !(data instanceof Uint8Array)) return null;
+  return { tier, at, pod, instance, release, data } as HistoryRow;
+}
+
+/** In a file, before each row: a mark, its length and its checksum, four bytes each. The mark finds what follows damage. */
+const HEAD_BYTES = 12;
+const MARK = Buffer.from([0x9e, 0x70, 0x72, 0x01]);
+
+export function encodeFrame(row: HistoryRow): Buffer {
+  const bytes = encodeRow(row);
+  const head = Buffer.alloc(HEAD_BYTES);
+  MARK.copy(head);
+  head.writeUInt32LE(bytes.length, 4);
+  head.writeUInt32LE(crc32(bytes), 8);
+  return Buffer.concat([head, bytes]);
+}
+
+/** Reads the rows of a file. Damage, such as a torn write, costs the rows that it is in. */
+export function readFrames(bytes: Buffer): HistoryRow[] {
+  const rows: HistoryRow[] = [];
+  for (let offset = bytes.indexOf(MARK); offset !== -1 && offset + HEAD_BYTES <= bytes.length;) {
+    const end = offset + HEAD_BYTES + bytes.readUInt32LE(offset + 4);
+    const body = bytes.subarray(offset + HEAD_BYTES, end);
+    const isRight = end <= bytes.length && crc32(body) === bytes.readUInt32LE(offset + 8);
+    const row = isRight ? decodeRow(body) : null;
+    if (row !== null) rows.push(row);
+    // Behind a wrong row the next mark counts: its length may be what is wrong.
+    offset = bytes.indexOf(MARK, isRight ? end : offset + 1);
+  }
+  return rows;
 }

@@ -24,10 +24,9 @@ export const TIERS: readonly TierRule[] = [
 
 export const findRule = (tier: Tier): TierRule => TIERS.find((rule) => rule.tier === tier)!;
 
-/** The beginning of a time's bucket. */
 export const startBucket = (atMs: number, stepMs: number): number => Math.floor(atMs / stepMs) * stepMs;
 
-/** How long a store keeps a tier: what memory keeps, and the hours for `keepDays`; a bucket more, since it ends as a whole. */
+/** How long a store keeps a tier: as memory does, hours for `keepDays`; a bucket more, since it ends as a whole. */
 export function keptMs(tier: Tier, keepDays: number): number {
   const { keepMs, stepMs } = findRule(tier);
   return (tier === '1h' ? keepDays * DAY_MS : Math.min(keepMs, keepDays * DAY_MS)) + stepMs;

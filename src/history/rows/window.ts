@@ -2,15 +2,14 @@ import { entryOf } from '../../core/entry-of.js';
 import { Histogram } from '../../core/histogram.js';
 import { isTraffic } from '../../core/work-methods.js';
 
-/** Calls to one upstream. */
 export interface TargetSums {
   calls: number;
   wallMs: number;
 }
 
-/** Sums of a route's requests, in the order in which it is written. */
+/** Figures of a route, in the order in which they are numbered in a row. */
 export const COUNTS = ['completed', 'aborted', 'errors', 'timed', 'ownOf'] as const;
-export const TIMES = [
+const TIMES = [
   'sumMs',
   'typicalMs',
   'blockedMs',
@@ -20,29 +19,29 @@ export const TIMES = [
   'ownMs',
   'poolWaitMs',
 ] as const;
-const SUMS = [...COUNTS, ...TIMES];
+export const FIGURES = [...COUNTS, ...TIMES];
 
 /** Sums over the requests of one route in a stretch of time; times in milliseconds. They add up. */
 export class RouteSums {
   /** Completed requests, and the sum of their durations. */
   completed = 0;
   sumMs = 0;
-  /** `sumMs` with durations above the 98th percentile of a minute counted as it: one that is far out changes little. */
+  /** `sumMs` with durations above the 98th percentile of a minute counted as it: an outlier changes little. */
   typicalMs = 0;
   aborted = 0;
   errors = 0;
   blockedMs = 0;
-  /** How many took longer than so many milliseconds. */
+  /** Requests that took longer than so many milliseconds. */
   readonly over = new Map<number, number>();
-  /** So many completed requests of which it is known where their time went. */
+  /** Completed requests whose time is known by its parts, which follow. */
   timed = 0;
   upstreamMs = 0;
   /** Waiting for a connection of a watched pool, while no call was under way. */
   poolWaitMs = 0;
-  /** The event loop was busy, with whatever; of that, while a call was under way. */
+  /** The event loop was busy with any work; of that, while a call was under way. */
   busyMs = 0;
   upstreamBusyMs = 0;
-  /** So many of which their own CPU time is known. */
+  /** Requests whose own CPU time is known, and that time. */
   ownOf = 0;
   ownMs = 0;
   readonly targets = new Map<string, TargetSums>();
@@ -52,9 +51,9 @@ export class RouteSums {
     return this.completed + this.aborted;
   }
 
-  /** `times`: -1 takes it away, and a part of it is of a part of the time. */
+  /** `times`: -1 subtracts, and a fraction adds a part. */
   add(other: RouteSums, times = 1): void {
-    for (const key of SUMS) this[key] += times * other[key];
+    for (const key of FIGURES) this[key] += times * other[key];
     for (const [ms, count] of other.over) this.over.set(ms, (this.over.get(ms) ?? 0) + times * count);
     for (const [target, { calls, wallMs }] of other.targets) this.called(target, times * calls, times * wallMs);
   }
@@ -78,9 +77,7 @@ export class RouteWindow extends RouteSums {
 
 /** Sums of the process in a stretch of time. */
 export class ProcessSums {
-  /** So much of it was observed, milliseconds. */
   observedMs = 0;
-  /** The event loop was busy. */
   busyMs = 0;
   /** Throttling by the kernel, summed over CPUs. */
   throttledMs = 0;
@@ -95,8 +92,15 @@ export class ProcessSums {
   }
 }
 
-/** Whether a row counts in all routes together: jobs are no traffic, and a GraphQL resolver's HTTP request is counted already. */
+/** Whether a row counts in all routes together: jobs are no traffic, and a resolver's HTTP request counts already. */
 export const isCounted = (route: string): boolean => isTraffic(route.slice(0, route.indexOf(' ')));
+
+/** Routes of one bucket: more are counted together. */
+export const MAX_ROUTES = 300;
+const OTHER_ROUTES = 'other routes';
+const OTHER_WORK = 'METHOD other work';
+/** Rows of several routes, which differ from bucket to bucket: they are not judged. */
+export const OTHERS: ReadonlySet<string> = new Set([OTHER_ROUTES, OTHER_WORK]);
 
 /** All routes of one process in a stretch of time. */
 export class SiteWindow {
@@ -104,7 +108,10 @@ export class SiteWindow {
   /** By name: `'GET /users/:id'`. */
   readonly routes = new Map<string, RouteWindow>();
 
-  routeOf(name: string): RouteWindow {
-    return entryOf(this.routes, name, () => new RouteWindow());
+  openRoute(name: string): RouteWindow {
+    const known = this.routes.get(name);
+    if (known !== undefined) return known;
+    const others = isCounted(name) ? OTHER_ROUTES : OTHER_WORK;
+    return entryOf(this.routes, this.routes.size < MAX_ROUTES ? name : others, () => new RouteWindow());
   }
 }

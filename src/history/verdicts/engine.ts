@@ -4,27 +4,27 @@ import { pushBounded } from '../../core/push-bounded.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import type { SiteSums } from '../compare/because.js';
-import { ReleaseRuns } from '../compare/releases.js';
+import { ReleaseRuns } from '../compare/ranges.js';
 import { DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
-import type { RouteSums } from '../rows/window.js';
+import { ProcessSums, type RouteSums } from '../rows/window.js';
 import type { Steps } from '../../core/turns.js';
 import {
   assess,
+  averageRoutes,
   computeChange,
-  isFarBeyond,
   computeLeft,
   findReasons,
-  significant,
+  findSignificant,
+  isFarBeyond,
   type Assessment,
 } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
-import { ProcessTrack, RECENT, RouteTrack } from './route-track.js';
+import { HourSums, RECENT, RouteTrack } from './route-track.js';
 import { findScope } from './scope.js';
-import { openedText, resolvedText, type Ending, type Fix } from './text.js';
+import { openedText, resolvedText, type Ending, type Fix } from '../text.js';
 import { WeekProfile } from './week-profile.js';
 
-/** Active verdicts at a time. */
 const MAX_ACTIVE = 20;
 /** Resolved ones are kept for so long, and so many. */
 const KEPT_MS = 7 * DAY_MS;
@@ -42,7 +42,6 @@ interface Active {
   verdict: Verdict;
   /** As it was when the verdict opened, by route. */
   readonly moved: Map<string, Assessment>;
-  /** In which window it opened. */
   readonly openedAt: number;
   calm: number;
 }
@@ -50,9 +49,9 @@ interface Active {
 /** Judges window after window: what became worse or better, and what is over. Pure: time comes with the windows. */
 export class VerdictEngine {
   private readonly tracks = new Map<string, RouteTrack>();
-  private readonly process = new ProcessTrack();
   private readonly profile = new WeekProfile();
   private readonly windows: JudgedWindow[] = [];
+  private readonly processBefore = new HourSums(ProcessSums);
   private readonly releases = new ReleaseRuns();
   private active: Active[] = [];
   private resolved: Verdict[] = [];
@@ -67,8 +66,8 @@ export class VerdictEngine {
   }
 
   /** Verdicts that another process has reported of the same windows: they stay as they were reported. */
-  adopt(told: readonly Verdict[]): void {
-    const known = new Map(told.map((verdict) => [verdict.id, verdict]));
+  adopt(reported: readonly Verdict[]): void {
+    const known = new Map(reported.map((verdict) => [verdict.id, verdict]));
     for (const one of this.active) {
       const before = known.get(one.verdict.id);
       if (before?.state === 'active') one.verdict = before;
@@ -85,9 +84,11 @@ export class VerdictEngine {
   /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
   *judge(window: JudgedWindow): Steps<Verdict[]> {
     this.releases.take({ at: window.at, stepMs: WINDOW_MS, releases: window.releases });
+    const [oldest] = this.windows;
+    const isCalm = this.windows.length === RECENT && this.active.length === 0;
+    if (isCalm) this.processBefore.add(oldest!.at, oldest!.process);
     pushBounded(this.windows, window, RECENT);
-    const covered = this.coveredBy(() => true);
-    this.process.take(window.at, window.process, this.active.length === 0);
+    const covered = this.findCovered(() => true);
     const fresh = new Set<string>();
     for (const [route, sums] of window.routes) {
       if (this.findTrack(route).take(window.at, sums, window.process.observedMs, !covered.has(route))) fresh.add(route);
@@ -105,7 +106,7 @@ export class VerdictEngine {
   }
 
   /** Routes of active verdicts, and those that they blame, where they hide the route. */
-  private coveredBy(hides: (active: Active, route: string) => boolean): Set<string> {
+  private findCovered(hides: (active: Active, route: string) => boolean): Set<string> {
     return new Set(
       this.active.flatMap((active) =>
         [...active.moved.keys(), ...active.verdict.because.map(({ name }) => name)].filter((route) =>
@@ -119,8 +120,13 @@ export class VerdictEngine {
    * One change is reported once, by its first metric. An older verdict hides neither new errors nor what is far worse by its own
    * metric; an improvement hides no worsening of another one.
    */
-  private told(kind: Verdict['kind'], { metric }: MetricRule, at: number, all: readonly Assessment[]): Set<string> {
-    return this.coveredBy(({ verdict, moved, openedAt }, route) => {
+  private findReported(
+    kind: Verdict['kind'],
+    { metric }: MetricRule,
+    at: number,
+    all: readonly Assessment[],
+  ): Set<string> {
+    return this.findCovered(({ verdict, moved, openedAt }, route) => {
       if (openedAt === at) return true;
       if (verdict.metric !== metric) return verdict.kind === 'better' ? kind === 'better' : metric !== 'errors';
       const now = verdict.kind === 'worse' ? all.find((one) => one.route === route) : undefined;
@@ -135,12 +141,12 @@ export class VerdictEngine {
       if (one !== null) all.push(one);
       yield;
     }
-    const significantly = significant(all);
+    const significant = findSignificant(all);
     const opened: Verdict[] = [];
     for (const kind of ['worse', 'better'] as const) {
       if (kind === 'better' && !BETTER.has(rule.metric)) continue;
-      const covered = this.told(kind, rule, window.at, all);
-      const sure = significantly.filter(({ route }) => fresh.has(route) && !covered.has(route));
+      const covered = this.findReported(kind, rule, window.at, all);
+      const sure = significant.filter(({ route }) => fresh.has(route) && !covered.has(route));
       const isOne = ({ before, now }: Assessment): boolean => now > before === (kind === 'worse');
       if (!sure.some(isOne)) continue;
       const likely = all.filter((one) => one.likely && isOne(one) && !covered.has(one.route));
@@ -178,30 +184,14 @@ export class VerdictEngine {
     const { windows, listUsers } = this;
     const scope = findScope({ moved, all, before, after, windows, because, listUsers });
     const since = Math.min(...moved.map((one) => one.since));
-    const release = this.releases.cameBefore(since);
-    const against = release === null ? moved[0]!.usual.against : 'release';
+    const release = this.releases.findBefore(since);
+    const against: Verdict['against'] = release !== null ? 'release' : moved[0]!.usual.shape === null ? 'day' : 'week';
     const id = createHash('sha256').update(`${kind} ${rule.metric} ${since} ${routes[0]}`).digest('hex').slice(0, 12);
     const text = openedText({ kind, since, scope, moved, because, against, release });
-    const verdict: Verdict = {
-      id,
-      kind,
-      state: 'active',
-      since,
-      scope: scope.scope,
-      who: scope.name,
-      metric: rule.metric,
-      routes,
-      ...computeChange(moved),
-      against,
-      because,
-      text,
-    };
-    this.active.push({
-      verdict,
-      moved: new Map(moved.map((one) => [one.route, one])),
-      openedAt: window.at,
-      calm: 0,
-    });
+    const parts = { scope: scope.scope, who: scope.name, metric: rule.metric, routes, against, because, text };
+    const verdict: Verdict = { id, kind, state: 'active', since, ...parts, ...computeChange(moved) };
+    const byRoute = new Map(moved.map((one) => [one.route, one]));
+    this.active.push({ verdict, moved: byRoute, openedAt: window.at, calm: 0 });
     return verdict;
   }
 
@@ -212,10 +202,9 @@ export class VerdictEngine {
       before.set(route, track.before.total());
       if (track.isCurrent(at)) after.set(route, track.now());
     }
-    return {
-      before: { process: this.process.before.total(), routes: before },
-      after: { process: this.process.now(), routes: after },
-    };
+    const process = new ProcessSums();
+    for (const window of this.windows) process.add(window.process);
+    return { before: { process: this.processBefore.total(), routes: before }, after: { process, routes: after } };
   }
 
   private resolve({ at }: JudgedWindow, fresh: ReadonlySet<string>): Verdict[] {
@@ -241,21 +230,15 @@ export class VerdictEngine {
 
   /** The release that came just before it was over; null where none did, or it was there when it began. */
   private findFix({ verdict, moved }: Active, at: number): Fix | null {
-    const release = this.releases.cameBefore(at - (RECENT - 1) * WINDOW_MS);
+    const release = this.releases.findBefore(at - (RECENT - 1) * WINDOW_MS);
     if (release === null || release.at <= verdict.since) return null;
-    let [before, now, count] = [0, 0, 0];
-    for (const [route, one] of moved) {
-      const level = one.rule.level(this.findTrack(route).recent.at(-1)!);
-      if (level === null) continue;
-      before += one.before * one.count;
-      now += level * one.count;
-      count += one.count;
-    }
-    const [{ rule }] = [...moved.values()] as [Assessment];
-    return { release: release.name, change: count === 0 ? 0 : rule.change(before / count, now / count) };
+    const all = [...moved.values()] as [Assessment, ...Assessment[]];
+    const readLevel = ({ rule, route }: Assessment) => rule.level(this.findTrack(route).recent.at(-1)!);
+    const now = averageRoutes(all, readLevel);
+    const before = averageRoutes(all, (one) => (readLevel(one) === null ? null : one.before));
+    return { release: release.name, change: now === null || before === null ? 0 : all[0].rule.change(before, now) };
   }
 
-  /** Null while it lasts. */
   private findEnding(one: Active, at: number, fresh: ReadonlySet<string>): Ending | null {
     const left = this.computeLeft(one, fresh);
     if (left !== null) one.calm = left < OVER ? one.calm + 1 : 0;
@@ -266,14 +249,9 @@ export class VerdictEngine {
 
   /** The share that is left, by routes that have a new unit; null when none has. */
   private computeLeft({ moved }: Active, fresh: ReadonlySet<string>): number | null {
-    let [sum, weight] = [0, 0];
-    for (const [route, assessment] of moved) {
-      const unit = fresh.has(route) ? this.findTrack(route).recent.at(-1) : undefined;
-      const left = unit === undefined ? null : computeLeft(assessment, unit);
-      if (left === null) continue;
-      sum += left * assessment.count;
-      weight += assessment.count;
-    }
-    return weight === 0 ? null : sum / weight;
+    return averageRoutes(moved.values(), (one) => {
+      const unit = fresh.has(one.route) ? this.findTrack(one.route).recent.at(-1) : undefined;
+      return unit === undefined ? null : computeLeft(one, unit);
+    });
   }
 }

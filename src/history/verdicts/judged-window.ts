@@ -1,45 +1,43 @@
 import { entryOf } from '../../core/entry-of.js';
-import type { ReadBucket } from '../reader.js';
-import { ProcessSums, RouteSums } from '../rows/window.js';
-import { OTHER_ROUTES, type EncodedWindow } from '../rows/window-codec.js';
+import type { ReadBucket } from '../history-store.js';
+import type { EncodedWindow } from '../rows/encoded-window.js';
+import { OTHERS, ProcessSums, RouteSums } from '../rows/window.js';
 
-/** Five minutes of the processes of a host. */
-export class PodWindow {
+export class WindowSums {
   readonly process = new ProcessSums();
   readonly routes = new Map<string, RouteSums>();
   /** The longest that one of its processes was observed, milliseconds. */
   longestMs = 0;
+
+  add(window: EncodedWindow): void {
+    this.process.add(window.process);
+    this.longestMs = Math.max(this.longestMs, window.process.observedMs);
+    for (const [name, sums] of readJudged(window)) entryOf(this.routes, name, () => new RouteSums()).add(sums);
+  }
 }
 
-/** Five minutes of all processes together. */
-export class JudgedWindow {
-  readonly process = new ProcessSums();
-  readonly routes = new Map<string, RouteSums>();
+/** Five minutes of all processes. */
+export class JudgedWindow extends WindowSums {
   /** Sums by host; with one host there is nothing to compare. */
-  readonly pods = new Map<string, PodWindow>();
+  readonly pods = new Map<string, WindowSums>();
   readonly releases = new Set<string>();
 
   /** `at`: when it begins, epoch milliseconds. */
-  constructor(readonly at: number) {}
-
-  add(bucket: ReadBucket): void {
-    const { pod, release, window } = bucket;
-    this.process.add(window.process);
-    if (release !== '') this.releases.add(release);
-    for (const [name, sums] of judgedRoutes(window)) entryOf(this.routes, name, () => new RouteSums()).add(sums);
-    if (pod !== '') this.addPod(bucket);
+  constructor(readonly at: number) {
+    super();
   }
 
-  /** Adds a pod's own part of the sums. */
-  addPod({ pod, window }: Pick<ReadBucket, 'pod' | 'window'>): void {
-    const ofPod = entryOf(this.pods, pod, () => new PodWindow());
-    ofPod.process.add(window.process);
-    ofPod.longestMs = Math.max(ofPod.longestMs, window.process.observedMs);
-    for (const [name, sums] of judgedRoutes(window)) entryOf(ofPod.routes, name, () => new RouteSums()).add(sums);
+  take({ pod, release, window }: ReadBucket): void {
+    this.add(window);
+    if (release !== '') this.releases.add(release);
+    if (pod !== '') this.addPod(pod, window);
+  }
+
+  addPod(pod: string, window: EncodedWindow): void {
+    entryOf(this.pods, pod, () => new WindowSums()).add(window);
   }
 }
 
-/** Routes that can be judged: the small ones together are others in every bucket. */
-export function* judgedRoutes(window: EncodedWindow): Generator<[route: string, sums: RouteSums]> {
-  for (const name of window.routeNames) if (name !== OTHER_ROUTES) yield [name, window.sums(name)!];
+export function* readJudged(window: EncodedWindow): Generator<[route: string, sums: RouteSums]> {
+  for (const name of window.routeNames) if (!OTHERS.has(name)) yield [name, window.sums(name)!];
 }

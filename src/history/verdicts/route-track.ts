@@ -1,21 +1,14 @@
 import { entryOf } from '../../core/entry-of.js';
 import { startBucket, DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
-import { ProcessSums, RouteSums } from '../rows/window.js';
+import { RouteSums } from '../rows/window.js';
 import { METRICS, MIN_REQUESTS, type Unit } from './metrics.js';
 import type { WeekShape } from './week-profile.js';
 
 /** A change must show in so many units in a row. */
 export const RECENT = 2;
 
-/** Levels of one unit, one a metric. */
-export interface PastUnit {
-  readonly at: number;
-  readonly levels: readonly (number | null)[];
-}
-
-/** The usual of one metric: the median of its units against the shape of the week, and how they spread. */
-export interface UsualLevel {
-  /** When it was worked out. */
+/** The usual of one route and metric: the median of its units against the shape of the week, and how they spread. */
+export interface Usual {
   readonly at: number;
   /** How it goes with the hours of the week, where that is known. */
   readonly shape: WeekShape | null;
@@ -26,8 +19,10 @@ export interface UsualLevel {
   readonly units: number;
 }
 
+export const readUsual = ({ shape, center }: Usual, at: number): number => (shape?.levelAt(at) ?? 0) + center;
+
 /** Sums by the hour, of the last 24. */
-class HourSums<T extends { add(other: T): void }> {
+export class HourSums<T extends { add(other: T): void }> {
   private readonly hours = new Map<number, T>();
 
   constructor(private readonly Sums: new () => T) {}
@@ -44,35 +39,14 @@ class HourSums<T extends { add(other: T): void }> {
   }
 }
 
-/** The process as it is remembered. */
-export class ProcessTrack {
-  readonly before = new HourSums(ProcessSums);
-  /** Sums of the last {@link RECENT} windows. */
-  readonly recent: { readonly at: number; readonly sums: ProcessSums }[] = [];
-
-  take(at: number, sums: ProcessSums, isCalm: boolean): void {
-    this.recent.push({ at, sums });
-    if (this.recent.length <= RECENT) return;
-    const oldest = this.recent.shift()!;
-    if (isCalm) this.before.add(oldest.at, oldest.sums);
-  }
-
-  now(): ProcessSums {
-    const total = new ProcessSums();
-    for (const { sums } of this.recent) total.add(sums);
-    return total;
-  }
-}
-
 /** One route as it is remembered: units of the last 24 hours, and the last ones apart. */
 export class RouteTrack {
-  past: PastUnit[] = [];
+  /** Levels of each unit, one a metric. */
+  past: { readonly at: number; readonly levels: readonly (number | null)[] }[] = [];
   before = new HourSums(RouteSums);
   readonly recent: Unit[] = [];
-  /** By metric: what is usual, as it was last worked out. */
-  readonly usual: (UsualLevel | undefined)[] = [];
+  readonly usual: (Usual | undefined)[] = [];
   private pending: Unit | null = null;
-  /** When the last unit was complete. */
   private endedAt = 0;
 
   /** True when a unit is complete. `isCalm`: nothing is known to be wrong with the route. */
@@ -91,14 +65,13 @@ export class RouteTrack {
     return true;
   }
 
-  /** Sums of as much time as {@link ProcessTrack.now}: units of a quiet route take longer than those of a busy one. */
+  /** Sums of as much time as {@link RECENT} windows: units of a quiet route take longer than those of a busy one. */
   now(): RouteSums {
     const now = new RouteSums();
     for (const { sums } of this.recent) now.add(sums, (RECENT * WINDOW_MS) / (this.endedAt - this.recent[0]!.at));
     return now;
   }
 
-  /** Whether its last unit ended within so long. */
   isCurrent(at: number, withinMs = HOUR_MS): boolean {
     return at - this.endedAt < withinMs;
   }

@@ -3,7 +3,7 @@ import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict, VerdictReason } from '../../core/verdict.js';
 import type { SiteSums } from '../compare/because.js';
 import { RouteSums } from '../rows/window.js';
-import type { Assessment } from './assess.js';
+import { averageRoutes, type Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 
 /** The part that a change concerns, by name: the pod, the user, the upstream. */
@@ -16,7 +16,6 @@ export interface Scope {
 
 export interface ScopeQuestion {
   readonly moved: readonly Assessment[];
-  /** Assessments of every route that can be judged. */
   readonly all: readonly Assessment[];
   readonly before: SiteSums;
   readonly after: SiteSums;
@@ -56,9 +55,9 @@ function describeRoutes({ moved, all }: ScopeQuestion): Scope {
 function findPod({ moved, windows }: ScopeQuestion): Scope | null {
   const pods = findServing(moved, windows.at(-1)!);
   if (pods.length < 2) return null;
-  const changes = pods.map((pod) => ({ pod, change: changeIn(moved, windows, (name) => name === pod) }));
+  const changes = pods.map((pod) => ({ pod, change: findChange(moved, windows, (name) => name === pod) }));
   const [most] = changes.toSorted((a, b) => Math.abs(b.change) - Math.abs(a.change));
-  const others = changeIn(moved, windows, (name) => name !== most!.pod);
+  const others = findChange(moved, windows, (name) => name !== most!.pod);
   if (Math.abs(others) > (1 - EXPLAINS) * Math.abs(most!.change)) return null;
   return { scope: 'pod', name: most!.pod, detail: `1 of ${pods.length} pods` };
 }
@@ -71,23 +70,20 @@ function findServing(moved: readonly Assessment[], { pods }: JudgedWindow): stri
 }
 
 /** Mean change of the moved routes in some of the pods, on the metric's scale. */
-function changeIn(
+function findChange(
   moved: readonly Assessment[],
   windows: readonly JudgedWindow[],
   isOne: (pod: string) => boolean,
 ): number {
-  let [sum, weight] = [0, 0];
-  const some = windows.flatMap(({ pods }) => [...pods].filter(([pod]) => isOne(pod)).map(([, window]) => window));
+  const some = windows.flatMap(({ pods }) => [...pods].flatMap(([pod, window]) => (isOne(pod) ? [window] : [])));
   const observedMs = some.reduce((ms, { process }) => ms + process.observedMs, 0);
-  for (const { route, rule, before } of moved) {
+  const change = averageRoutes(moved, ({ route, rule, before }) => {
     const sums = new RouteSums();
     for (const { routes } of some) sums.add(routes.get(route) ?? new RouteSums());
-    const level = rule.level({ at: windows[0]!.at, sums, observedMs });
-    if (level === null || sums.count === 0) continue;
-    sum += (level - before) * sums.count;
-    weight += sums.count;
-  }
-  return weight === 0 ? 0 : sum / weight;
+    const level = sums.count === 0 ? null : rule.level({ at: windows[0]!.at, sums, observedMs });
+    return level === null ? null : level - before;
+  });
+  return change ?? 0;
 }
 
 /** One user's requests take the added time, and most requests are of others. */

@@ -1,14 +1,13 @@
 import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
-import type { Verdict } from '../../core/verdict.js';
-import type { FleetVerdicts } from '../fleet.js';
-import type { HistorySource, ReadBucket } from '../reader.js';
-import { startBucket, DAY_MS, HOUR_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { inTurns, Turns } from '../../core/turns.js';
+import type { Verdict } from '../../core/verdict.js';
+import type { FleetVerdicts, HistorySource } from '../history-store.js';
+import { EncodedWindow } from '../rows/encoded-window.js';
+import { startBucket, DAY_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { VerdictEngine } from './engine.js';
-import { judgedRoutes, JudgedWindow } from './judged-window.js';
+import { JudgedWindow, readJudged } from './judged-window.js';
 import { RECENT } from './route-track.js';
-import { EncodedWindow } from '../rows/window-codec.js';
 
 export interface VerdictParts {
   readonly listUsers: (route: string) => readonly UserUse[];
@@ -57,12 +56,11 @@ export class VerdictKeeper {
     // Windows that nobody has judged yet are judged here: those who wrote them may have ended.
     this.begunAt = startBucket(nowMs - (source.shared === true ? JUDGED_MS : 0), WINDOW_MS);
     if (source.shared === true) return this.judge(source, nowMs);
-    return this.inTurn(() => this.recallUntil(source, this.begunAt));
+    return this.runAlone(() => this.recallUntil(source, this.begunAt));
   }
 
-  /** Judges what has ended. */
   judge(source: HistorySource, nowMs: number): Promise<void> {
-    return this.inTurn(async () => {
+    return this.runAlone(async () => {
       if (source.shared === true) return this.judgeFleet(source, nowMs);
       for (const verdict of await this.judgeUntil(source, startBucket(nowMs, WINDOW_MS))) this.report(verdict);
     });
@@ -70,11 +68,13 @@ export class VerdictKeeper {
 
   /** Verdicts are stored before they are reported: the next leader does not report them again. */
   private async judgeFleet(source: HistorySource, nowMs: number): Promise<void> {
-    const known = await source.fleet!(async (fleet) => ({ leads: await fleet.lead(), kept: await fleet.verdicts() }));
-    if (known === null) return;
-    const { leads, kept } = known;
-    if (!leads) return this.follow(kept?.verdicts ?? []);
-    if (!this.leads) await this.takeOver(source, nowMs, kept);
+    const answer = await source.fleet!((fleet) => fleet.lead());
+    if (answer === null) return;
+    if (!answer.leads) {
+      [this.leads, this.followed, this.unreported] = [false, answer.kept?.verdicts ?? [], []];
+      return;
+    }
+    if (!this.leads) await this.takeOver(source, nowMs, answer.kept);
     const before = this.judgedUntil;
     this.unreported.push(...(await this.judgeUntil(source, startBucket(nowMs - OTHERS_MS, WINDOW_MS))));
     if (this.judgedUntil === before && this.unreported.length === 0) return;
@@ -82,12 +82,6 @@ export class VerdictKeeper {
     const isKept = await source.fleet!((fleet) => fleet.keepVerdicts({ judgedUntil, verdicts }));
     if (isKept === false) this.leads = false;
     if (isKept === true) for (const verdict of this.unreported.splice(0)) this.report(verdict);
-  }
-
-  private follow(verdicts: readonly Verdict[]): void {
-    this.leads = false;
-    this.followed = verdicts;
-    this.unreported = [];
   }
 
   /** Judges in silence what the leader before has judged; what it has not, is reported. */
@@ -106,9 +100,7 @@ export class VerdictKeeper {
     const engine = new VerdictEngine(this.parts.listUsers);
     const windowsFrom = until - 2 * DAY_MS;
     const hours = { from: until - WEEKS * WEEK_MS, to: windowsFrom };
-    const hasHours = await source.read('1h', hours, ({ at, window }) => {
-      engine.learnHour(at, judgedRoutes(window));
-    });
+    const hasHours = await source.read('1h', hours, ({ at, window }) => engine.learnHour(at, readJudged(window)));
     const { windows, isComplete } = await readWindows(source, windowsFrom, until, true);
     const turns = new Turns();
     for (const window of windows) await inTurns(engine.judge(window), turns);
@@ -119,13 +111,7 @@ export class VerdictKeeper {
     this.judgedUntil = until;
   }
 
-  /** Returns what has opened and what was resolved. */
   private async judgeUntil(source: HistorySource, until: number): Promise<Verdict[]> {
-    // A clock that was far ahead, and was set right: what it judged there is forgotten.
-    if (this.judgedUntil - until > HOUR_MS) {
-      [this.judgedUntil, this.begunAt] = [0, until - WINDOW_MS];
-      await this.recallUntil(source, this.begunAt);
-    }
     if (until <= this.judgedUntil) return [];
     if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
     // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
@@ -146,7 +132,7 @@ export class VerdictKeeper {
   }
 
   /** One after the other: a call meanwhile is left to the next minute. */
-  private inTurn(work: () => Promise<void>): Promise<void> {
+  private runAlone(work: () => Promise<void>): Promise<void> {
     return (this.busy ??= work()
       .catch(this.parts.failed)
       .finally(() => (this.busy = null)));
@@ -155,13 +141,17 @@ export class VerdictKeeper {
 
 /** The windows of all processes in the range, oldest first. `isComplete`: the store could be read. */
 async function readWindows(source: HistorySource, from: number, to: number, withStore: boolean) {
-  const windows = new Map<number, JudgedWindow>();
-  const take = (bucket: ReadBucket): void => entryOf(windows, bucket.at, () => new JudgedWindow(bucket.at)).add(bucket);
-  const isComplete = await source.read('5m', { from, to }, take, withStore);
-  const sorted = [...windows.values()].toSorted((a, b) => a.at - b.at);
-  for (const window of source.shared === true ? sorted.slice(-RECENT) : []) {
+  const found = new Map<number, JudgedWindow>();
+  const isComplete = await source.read(
+    '5m',
+    { from, to },
+    (bucket) => entryOf(found, bucket.at, () => new JudgedWindow(bucket.at)).take(bucket),
+    withStore,
+  );
+  const windows = [...found.values()].toSorted((a, b) => a.at - b.at);
+  for (const window of source.shared === true ? windows.slice(-RECENT) : []) {
     const rows = await source.fleet!((fleet) => fleet.windows(window.at));
-    for (const { pod, data } of rows ?? []) window.addPod({ pod, window: new EncodedWindow(data) });
+    for (const { pod, data } of rows ?? []) window.addPod(pod, new EncodedWindow(data));
   }
-  return { windows: sorted, isComplete };
+  return { windows, isComplete };
 }

@@ -2,10 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { inOneTurn } from '../../../src/core/turns.js';
 import { fileHistory } from '../../../src/index.js';
+import { encodeWindow } from '../../../src/history/rows/encoded-window.js';
 import { DAY_MS, HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
-import { encodeWindow } from '../../../src/history/rows/window-codec.js';
 import { SiteWindow } from '../../../src/history/rows/window.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { normal, randomOf } from '../../fixtures/random.js';
@@ -20,7 +19,7 @@ const duration = (): number => 20 * Math.exp(1.2 * normal(random));
 function startBucket(requests: number): Buffer {
   const site = new SiteWindow();
   for (const route of ROUTES) {
-    const window = site.routeOf(route);
+    const window = site.openRoute(route);
     for (let i = 0; i < requests; i++) window.histogram.record(duration());
     window.completed = requests;
     window.sumMs = window.typicalMs = window.histogram.sumMs;
@@ -28,7 +27,7 @@ function startBucket(requests: number): Buffer {
     for (const target of ['postgres db:5432/shop', 'redis cache:6379', 'http api.github.com'])
       window.called(target, 40, 900);
   }
-  return inOneTurn(encodeWindow(site));
+  return encodeWindow(site);
 }
 
 describe('what the history of 50 routes costs', () => {
@@ -62,7 +61,7 @@ describe('what the history of 50 routes costs', () => {
   });
 
   it('a bucket of a quiet application keeps no memory but its own', () => {
-    const data = inOneTurn(encodeWindow(new SiteWindow()));
+    const data = encodeWindow(new SiteWindow());
     expect(data.buffer.byteLength).toBe(data.length);
   });
 

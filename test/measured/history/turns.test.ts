@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { HistoryStore } from '../../../src/history/history-store.js';
+import { EncodedWindow } from '../../../src/history/rows/encoded-window.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
-import { EncodedWindow } from '../../../src/history/rows/window-codec.js';
 import { MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { countOf } from '../../fixtures/history.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';

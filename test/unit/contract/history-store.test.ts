@@ -2,12 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { inOneTurn } from '../../../src/core/turns.js';
-import { fileHistory } from '../../../src/history/file/file-history.js';
+import { fileHistory } from '../../../src/history/file-history.js';
 import type { HistoryStore, OpenHistoryStore } from '../../../src/history/history-store.js';
+import { encodeWindow, EncodedWindow } from '../../../src/history/rows/encoded-window.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
-import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
 import { SiteWindow } from '../../../src/history/rows/window.js';
 import { countOf, rowOf } from '../../fixtures/history.js';
 
@@ -98,7 +97,7 @@ it('a row holds each route and the whole, with percentiles within 1.6 %', () => 
     ['GET /a', 1],
     ['GET /b', 1_000],
   ] as const) {
-    const window = site.routeOf(route);
+    const window = site.openRoute(route);
     for (let i = 0; i < 1_000; i++) {
       window.histogram.record(from + i);
       window.completed += 1;
@@ -107,7 +106,7 @@ it('a row holds each route and the whole, with percentiles within 1.6 %', () => 
     window.called('http api.github.com', 12, 345.5);
     window.over.set(1_000, 7);
   }
-  const encoded = new EncodedWindow(inOneTurn(encodeWindow(site)));
+  const encoded = new EncodedWindow(encodeWindow(site));
   expect(encoded.routeNames).toEqual(['GET /a', 'GET /b']);
   expect(encoded.window(null)!.count).toBe(2_000);
   expect(encoded.window('GET /c')).toBeNull();

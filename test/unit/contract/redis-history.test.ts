@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import { inOneTurn } from '../../../src/core/turns.js';
 import { redisHistory } from '../../../src/entries/redis.js';
 import type { HistoryStore, OpenHistoryStore } from '../../../src/history/history-store.js';
+import { encodeWindow, EncodedWindow, packSums } from '../../../src/history/rows/encoded-window.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
-import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
 import { RouteWindow } from '../../../src/history/rows/window.js';
 import { windowOf } from '../../fixtures/history.js';
 import { ownRedis } from '../../fixtures/redis.js';
@@ -34,9 +33,9 @@ let parts = 0;
 function partOf(requests: number, given: Partial<HistoryRow> & { route?: string; ms?: number } = {}): HistoryRow {
   const { route = 'GET /users/:id', ms = 10, ...row } = given;
   const site = windowOf(requests, route, ms);
-  site.routeOf(route).called('redis cache:6379', 2 * requests, 3.25 * requests);
-  site.routeOf(route).over.set(1_000, ms > 1_000 ? requests : 0);
-  const data = inOneTurn(encodeWindow(site));
+  site.openRoute(route).called('redis cache:6379', 2 * requests, 3.25 * requests);
+  site.openRoute(route).over.set(1_000, ms > 1_000 ? requests : 0);
+  const data = encodeWindow(site);
   return { tier: '1m', at: hour, pod: 'a', instance: 'a/1', release: '1.0.0', part: (parts += 1), data, ...row };
 }
 
@@ -86,30 +85,6 @@ describe('redisHistory', () => {
     expect((await wholeOf(pod)).completed).toBe(7);
   });
 
-  it('packs a bucket that has ended, loses none that comes later, and packs it again', async () => {
-    const prefix = `perf:history-test:${randomUUID()}`;
-    const store = redisHistory({ connection, prefix });
-    const pod = await opened(store);
-    const at = Math.floor((Date.now() - 10 * 60_000) / 300_000) * 300_000;
-    const inWindow = { from: at, to: at + 300_000 };
-    const count = async (): Promise<number> => {
-      let sum = 0;
-      for await (const { data } of pod.read('5m', inWindow)) sum += new EncodedWindow(data).window(null)!.completed;
-      return sum;
-    };
-    await pod.write([partOf(30, { at }), partOf(5, { at, route: 'GET /cart', ms: 70 })], []);
-    const key = `${prefix}:2:{5m:${at}}`;
-    const before = await admin().hlen(key);
-    await pod.fleet!.tidy(Date.now());
-    const packed = await admin().hlen(key);
-    expect([await count(), packed < before / 3]).toEqual([35, true]);
-    await pod.write([partOf(7, { at, ms: 900 })], []);
-    expect(await count()).toBe(42);
-    const later = await opened(store);
-    await later.fleet!.tidy(Date.now());
-    expect([await count(), await admin().hlen(key)]).toEqual([42, packed]);
-  });
-
   it('tells the releases apart of the day on which one came, and none where there is but one', async () => {
     const store = made();
     const [old, fresh] = [await opened(store), await opened(store)];
@@ -117,8 +92,6 @@ describe('redisHistory', () => {
     await fresh.write([partOf(4, { release: '2.0.0' })], []);
     await old.write([partOf(5, { release: '1.0.0' })], []);
     expect(await byRelease(old)).toEqual({ '1.0.0': 8, '2.0.0': 4 });
-    await fresh.fleet!.tidy(Date.now());
-    expect(await byRelease(fresh)).toEqual({ '1.0.0': 8, '2.0.0': 4 });
   });
 
   it('does not grow with pods and restarts, but for who wrote last', async () => {
@@ -129,43 +102,63 @@ describe('redisHistory', () => {
       const pod = await opened(store);
       await pod.write([partOf(10)], []);
       await pod.close();
-      sizes.push(await admin().hlen(`${prefix}:2:{1h:${hour}}`));
+      sizes.push(await admin().hlen(`${prefix}:3:{1h:${hour}}`));
     }
     expect(new Set(sizes).size).toBe(1);
-    expect(await admin().hlen(`${prefix}:2:{1h:${hour}}:parts`)).toBe(12);
-    expect(await admin().pttl(`${prefix}:2:{1h:${hour}}:parts`)).toBeLessThanOrEqual(2 * HOUR_MS);
-    expect(await admin().pttl(`${prefix}:2:{1h:${hour}}`)).toBeGreaterThan(34 * 24 * HOUR_MS);
+    expect(await admin().hlen(`${prefix}:3:{1h:${hour}}:parts`)).toBe(12);
+    expect(await admin().pttl(`${prefix}:3:{1h:${hour}}:parts`)).toBeLessThanOrEqual(2 * HOUR_MS);
+    expect(await admin().pttl(`${prefix}:3:{1h:${hour}}`)).toBeGreaterThan(34 * 24 * HOUR_MS);
   });
 
   it('leaves out what nobody of ours has written', async () => {
     const prefix = `perf:history-test:${randomUUID()}`;
     const pod = await opened(redisHistory({ connection, prefix }));
     await pod.write([partOf(3)], []);
-    const key = `${prefix}:2:{1h:${hour}}`;
-    const id = (await admin().hkeys(key)).find((field) => /^:[^:]+:a$/.test(field))!.split(':')[1]!;
+    const key = `${prefix}:3:{1h:${hour}}`;
+    const whole = JSON.stringify(['', '']);
+    const sums = new Map<number | string, number>([
+      [-1, 3],
+      [-2, -7],
+      [-99, 1],
+      [7, 1],
+      ['>x', 9],
+      ['>0', 9],
+      ['tredis', 1],
+    ]);
+    const counts = new Map([
+      [40, new Map([[-1, 9]])],
+      [3, new Map([[5, 9]])],
+    ]);
     await admin().hset(key, {
-      [`:${id}:Hzzzz`]: '5',
-      [`:${id}:b`]: '-7',
-      ':nobody:a': '1000',
-      [`:${id}:>x`]: '9',
-      'x::+': 'no row',
       junk: '1',
-      '::o': 'NaN',
-      ':::': '1',
+      '["a"': '1',
+      '[1,2]': '1',
+      [JSON.stringify(['', 'GET /none'])]: 'no sums',
+      [JSON.stringify(['', 'process'])]: 'no sums',
+      [whole]: packSums(sums, counts),
     });
-    const whole = await wholeOf(pod);
-    expect([whole.completed, whole.aborted, whole.histogram.count]).toEqual([3, 0, 3]);
+    const found = await wholeOf(pod);
+    expect([found.completed, found.aborted, found.histogram.count, found.over.size]).toEqual([3, 0, 0, 0]);
+    expect((await wholeOf(pod, 'GET /none')).count).toBe(0);
+    // What is there is replaced where it is no sum.
+    await pod.write([partOf(2, { route: 'GET /none' })], []);
+    expect((await wholeOf(pod, 'GET /none')).count).toBe(2);
   });
 
   it('hands the lead on, and keeps verdicts of the leader alone', async () => {
     const store = made();
     const [a, b] = [(await opened(store)).fleet!, await opened(store)];
-    expect([await a.lead(), await b.fleet!.lead(), await a.lead()]).toEqual([true, false, true]);
-    const told = { judgedUntil: hour, verdicts: [] };
-    expect([await b.fleet!.keepVerdicts(told), await a.keepVerdicts(told)]).toEqual([false, true]);
-    expect(await b.fleet!.verdicts()).toEqual(told);
+    const nothing = { kept: null };
+    expect([await a.lead(), await b.fleet!.lead(), await a.lead()]).toEqual([
+      { leads: true, ...nothing },
+      { leads: false, ...nothing },
+      { leads: true, ...nothing },
+    ]);
+    const kept = { judgedUntil: hour, verdicts: [] };
+    expect([await b.fleet!.keepVerdicts(kept), await a.keepVerdicts(kept)]).toEqual([false, true]);
+    expect(await b.fleet!.lead()).toEqual({ leads: false, kept });
     const third = await opened(store);
-    expect(await third.fleet!.lead()).toBe(false);
+    expect(await third.fleet!.lead()).toEqual({ leads: false, kept });
   });
 
   it('keeps its counts in a cluster, a slot for each bucket', async () => {
@@ -185,10 +178,9 @@ describe('redisHistory', () => {
     const pod = await opened(redisHistory({ connection: cluster, prefix: 'shop' }));
     await pod.write([partOf(3), partOf(4)], []);
     await pod.fleet!.lead();
-    await pod.fleet!.tidy(Date.now());
     expect((await wholeOf(pod)).completed).toBe(7);
     const slots = await Promise.all(
-      ['shop:2:{1h:1}', 'shop:2:{1h:1}:parts', 'shop:2:{5m:1}'].map((key) => client.call('CLUSTER', 'KEYSLOT', key)),
+      ['shop:3:{1h:1}', 'shop:3:{1h:1}:parts', 'shop:3:{5m:1}'].map((key) => client.call('CLUSTER', 'KEYSLOT', key)),
     );
     expect([slots[0] === slots[1], slots[0] === slots[2]]).toEqual([true, false]);
   });

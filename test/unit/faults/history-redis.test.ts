@@ -185,7 +185,7 @@ describe('redisHistory', () => {
     client.disconnect();
     expect(points.reduce((sum, { count }) => sum + count, 0)).toBe(8);
     expect(upstream).toEqual([]);
-    const buckets = keys.filter((key) => /^shop:2:\{\w\w:\d+\}$/.test(key));
+    const buckets = keys.filter((key) => /^shop:3:\{\w\w:\d+\}$/.test(key));
     const lifeOf = (key: string): number => lives[keys.indexOf(key)]!;
     expect(new Set(buckets.map((key) => key.slice(8, 10)))).toEqual(new Set(['1h', '1m', '5m']));
     expect(Math.min(...lives)).toBeGreaterThan(0);

@@ -13,12 +13,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { inOneTurn } from '../../../src/core/turns.js';
 import { fileHistory } from '../../../src/index.js';
 import type { OpenHistoryStore } from '../../../src/history/history-store.js';
-import { encodeFrame } from '../../../src/history/file/rows-file.js';
+import { encodeWindow } from '../../../src/history/rows/encoded-window.js';
+import { encodeFrame } from '../../../src/history/rows/row.js';
 import { DAY_MS, HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
-import { encodeWindow } from '../../../src/history/rows/window-codec.js';
 import { countOf, rowOf, windowOf } from '../../fixtures/history.js';
 
 const host = {
@@ -86,10 +85,10 @@ describe('fileHistory', () => {
     const bytes = readFileSync(path!);
     const length = encodeFrame(row(1)).length;
     bytes[length + 20]! ^= 1;
-    // The first byte of a row is its version; its checksum is right.
+    // Its version is another one, and its checksum right.
     const foreign = encodeFrame(row(9));
     const body = foreign.subarray(12);
-    body[0] = 99;
+    body[body.indexOf('version') + 'version'.length + 3]! += 1;
     const { crc32 } = await import('node:zlib');
     foreign.writeUInt32LE(crc32(body), 8);
     writeFileSync(path!, Buffer.concat([bytes, foreign]));
@@ -188,7 +187,7 @@ describe('fileHistory', () => {
     const early = row(5);
     const site = windowOf(8);
     site.process.observedMs *= 2;
-    const late = { ...early, data: inOneTurn(encodeWindow(site)) };
+    const late = { ...early, data: encodeWindow(site) };
     const first = await start();
     await first.write([early], [late]);
     expect(await countsOf(first)).toEqual([8]);

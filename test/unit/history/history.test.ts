@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { inOneTurn } from '../../../src/core/turns.js';
 import { MemoryTiers } from '../../../src/history/rows/memory.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { windowOf } from '../../fixtures/history.js';
@@ -152,20 +151,20 @@ describe('history', () => {
 });
 
 describe('memory', () => {
-  it('is bounded: two days are kept, and of more bytes than allowed the newest', () => {
+  it('is bounded: two days are kept, and of more bytes than allowed the newest', async () => {
     const memory = new MemoryTiers(40_000);
     const all = new MemoryTiers(2 ** 26);
     for (let minute = 0; minute < 50 * 60; minute++) {
       const at = START + minute * MINUTE_MS;
       for (const tiers of [memory, all]) {
-        inOneTurn(tiers.add(at, windowOf(3)));
-        inOneTurn(tiers.finish(at + MINUTE_MS));
+        await tiers.add(at, windowOf(3));
+        await tiers.finish(at + MINUTE_MS);
       }
     }
     const end = START + 50 * HOUR_MS;
     expect(memory.bytes).toBeLessThanOrEqual(40_000);
-    expect(inOneTurn(all.buckets('5m', { from: 0, to: end })).length).toBeLessThanOrEqual(48 * 12 + 1);
-    expect(inOneTurn(all.buckets('1m', { from: 0, to: end })).length).toBeLessThanOrEqual(6 * 60 + 1);
+    expect(all.buckets('5m', { from: 0, to: end }).length).toBeLessThanOrEqual(48 * 12 + 1);
+    expect(all.buckets('1m', { from: 0, to: end }).length).toBeLessThanOrEqual(6 * 60 + 1);
     expect(memory.has('5m', end - 5 * MINUTE_MS)).toBe(true);
   });
 });

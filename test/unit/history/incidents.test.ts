@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Verdict } from '../../../src/core/verdict.js';
-import type { HistorySource } from '../../../src/history/reader.js';
+import type { HistorySource } from '../../../src/history/history-store.js';
+import { EncodedWindow } from '../../../src/history/rows/encoded-window.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
-import { EncodedWindow } from '../../../src/history/rows/window-codec.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { SCENARIOS, type Scenario } from '../../fixtures/incidents/scenarios.js';
 import {

@@ -1,16 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { inOneTurn } from '../../../src/core/turns.js';
 import { compareRanges } from '../../../src/history/compare/compare.js';
 import { findRanges } from '../../../src/history/compare/ranges.js';
-import type { HistorySource, ReadBucket } from '../../../src/history/reader.js';
+import type { HistorySource, ReadBucket } from '../../../src/history/history-store.js';
 import { startBucket, HOUR_MS, keptMs, MINUTE_MS, TIERS } from '../../../src/history/rows/tiers.js';
-import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
+import { encodeWindow, EncodedWindow } from '../../../src/history/rows/encoded-window.js';
 import { windowOf } from '../../fixtures/history.js';
 
 const now = Date.UTC(2026, 10, 27, 12, 30);
 const ago = (hours: number, minutes = 0): number => now - hours * HOUR_MS + minutes * MINUTE_MS;
 
-const window = new EncodedWindow(inOneTurn(encodeWindow(windowOf(10))));
+const window = new EncodedWindow(encodeWindow(windowOf(10)));
 
 /** What a store holds of releases that have served in these minutes, each bucket with ten requests. */
 function sourceOf(served: Readonly<Record<string, readonly number[]>>): HistorySource {

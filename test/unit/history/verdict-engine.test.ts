@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { inOneTurn } from '../../../src/core/turns.js';
-import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
-import { ProcessSums, RouteSums, SiteWindow } from '../../../src/history/rows/window.js';
+import { encodeWindow, EncodedWindow } from '../../../src/history/rows/encoded-window.js';
+import { RouteSums, SiteWindow } from '../../../src/history/rows/window.js';
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
-import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
+import { JudgedWindow, WindowSums } from '../../../src/history/verdicts/judged-window.js';
 import { WINDOW_MS } from '../../../src/history/rows/tiers.js';
 import { sumsOf, windowOf } from '../../fixtures/history.js';
 
@@ -130,9 +130,9 @@ describe('whose doing a change is', () => {
       for (const [pod, { ms, share, processes = 1 }] of Object.entries(podsAt(index))) {
         const site = ms === 0 ? new SiteWindow() : windowOf(300 * share, 'GET /a', ms + (Math.abs(index) % 3));
         site.process.observedMs = share * WINDOW_MS;
-        const window = new EncodedWindow(inOneTurn(encodeWindow(site)));
+        const window = new EncodedWindow(encodeWindow(site));
         for (let i = 0; i < processes; i++)
-          judged.add({ at: judged.at, pod, instance: `${pod}/${i}`, release: '', window });
+          judged.take({ at: judged.at, pod, instance: `${pod}/${i}`, release: '', window });
       }
       for (const { scope } of inOneTurn(engine.judge(judged))) told.push(scope);
     }
@@ -183,8 +183,10 @@ describe('whose doing a change is', () => {
       for (const pod of ['a', 'b', 'c']) {
         const share = index >= 0 && pod === 'b' ? 0.15 : 0.03;
         const sums = Object.assign(sumsOf(300, 50 + (Math.abs(index) % 3), 0), { blockedMs: share * WINDOW_MS });
-        const process = Object.assign(new ProcessSums(), { observedMs: WINDOW_MS });
-        window.pods.set(pod, { process, routes: new Map([['GET /a', sums]]), longestMs: WINDOW_MS });
+        const ofPod = Object.assign(new WindowSums(), { longestMs: WINDOW_MS });
+        ofPod.process.observedMs = WINDOW_MS;
+        ofPod.routes.set('GET /a', sums);
+        window.pods.set(pod, ofPod);
         all.add(sums);
       }
       window.routes.set('GET /a', all);

@@ -70,18 +70,6 @@ describe('verdicts of a process', () => {
     if (directory !== '') rmSync(directory, { recursive: true, force: true });
   });
 
-  it('go on after the clock was a day ahead for ten minutes, and none is told twice', async () => {
-    const pod = new Pod('a', null);
-    await pod.serve(120, 100);
-    pod.nowMs += 24 * HOUR_MS;
-    await pod.serve(10, 100);
-    pod.nowMs -= 24 * HOUR_MS;
-    await pod.serve(120, 100);
-    expect(pod.told).toEqual([]);
-    await pod.serve(60, 2_000);
-    expect(pod.told.map(({ metric, state }) => `${metric} ${state}`)).toEqual(['latency active']);
-  });
-
   it('open and are resolved once, and stand in the list with what they are made of', async () => {
     const pod = new Pod('a', null);
     await pod.serve(120, 100);

@@ -1,46 +1,79 @@
 import type { Redis } from 'ioredis';
+import { entryOf } from '../../../core/entry-of.js';
 import { asOwnCalls } from '../../../core/own-calls.js';
 import type { HistoryStoreHost } from '../../../history/history-store.js';
+import { packSums, readPackedSums } from '../../../history/rows/encoded-window.js';
+import { pack } from '../../../history/rows/message-pack.js';
 import { VERSION, type HistoryRow } from '../../../history/rows/row.js';
 import {
-  startBucket,
   DAY_MS,
-  HOUR_MS,
   findRule,
+  HOUR_MS,
+  startBucket,
   TIERS,
   type Tier,
   type TierRule,
 } from '../../../history/rows/tiers.js';
 import type { TimeRange } from '../../../ports/history.js';
-import { hashRelease, makeFields, hashName, packedField, readRows, type Stored } from './fields.js';
-import { ADD, PACK } from './scripts.js';
 
 /** Keys of one round trip. */
 const KEYS_AT_ONCE = 64;
 /** For how long it is known which part was added last. */
 const PARTS_KNOWN_MS = 2 * HOUR_MS;
-/** A part that may have been added is given up after this: later, its id is forgotten. */
+/** A part that may have been added is given up after this: later, its number is forgotten. */
 const GIVEN_UP_MS = HOUR_MS;
-/** The hours around its start, in which a release's counts are kept apart; of so many releases at a time. */
+/** A release's counts are kept apart for so long after it came; of so many releases at a time. */
 const APART_MS = DAY_MS;
 const MAX_APART = 3;
-/** Pods write once a minute, and clocks differ: a bucket is complete so long after its end. */
-const COMPLETE_MS = 3 * 60_000;
+/** More routes of one bucket are not ours. */
+const MAX_ROUTES = 2_000;
 
-/** The counts of all pods: one hash a tier and bucket, each in a slot of its own. */
+/**
+ * Adds what a pod has counted to a bucket, once. KEYS: the bucket, and which part of each pod was added last. ARGV: the pod, the
+ * part, when the bucket expires, for how long parts are known (milliseconds); then fields and their sums.
+ */
+const ADD = `
+local last = redis.call('HGET', KEYS[2], ARGV[1])
+if last and tonumber(last) >= tonumber(ARGV[2]) then return 0 end
+local function add(sums, more)
+  for key, value in pairs(more) do
+    local known = sums[key]
+    if type(value) == 'table' then
+      if type(known) ~= 'table' then sums[key] = {} end
+      add(sums[key], value)
+    elseif type(known) ~= 'number' then sums[key] = value
+    elseif string.sub(key, 1, 1) == '^' then sums[key] = math.max(known, value)
+    else sums[key] = known + value end
+  end
+end
+for i = 5, #ARGV, 2 do
+  local packed = ARGV[i + 1]
+  local isRight, sums, counts = pcall(cmsgpack.unpack, redis.call('HGET', KEYS[1], ARGV[i]) or '')
+  if isRight and type(sums) == 'table' and type(counts) == 'table' then
+    local moreSums, moreCounts = cmsgpack.unpack(packed)
+    add(sums, moreSums)
+    add(counts, moreCounts)
+    packed = cmsgpack.pack(sums, counts)
+  end
+  redis.call('HSET', KEYS[1], ARGV[i], packed)
+end
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+redis.call('PEXPIREAT', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+return 1
+`;
+
+/** The counts of all pods: one hash a tier and bucket, each in a slot of its own, with a field for each route. */
 export class RedisBuckets {
   /** When a part was first sent, where no answer has come. */
   private readonly sentMs = new Map<number, number>();
-  /** The id of this pod's release, while its counts are kept apart, and until when. */
-  private apart: { readonly release: string; readonly id: string; readonly untilMs: number } | null = null;
-  /** Per tier: buckets that begin before it are packed. */
-  private readonly packedUntil = new Map<Tier, number>();
+  /** This pod's release, and until when its counts are kept apart. */
+  private apart: { readonly release: string; readonly untilMs: number } | null = null;
 
   constructor(
     private readonly client: Redis,
     private readonly prefix: string,
     private readonly host: HistoryStoreHost,
-    /** This connection's writer. */
     private readonly who: string,
   ) {}
 
@@ -68,85 +101,84 @@ export class RedisBuckets {
         Promise.all(some.map((at) => this.client.hgetallBuffer(this.keyAt(tier, at)))),
       );
       for (const [index, stored] of found.entries()) {
-        for (const { apart, release, data } of readRows(stored))
-          yield { tier, at: some[index]!, pod: '', instance: apart, release, data };
+        for (const row of readRows(stored)) yield { tier, at: some[index]!, pod: '', instance: '', ...row };
       }
     }
   }
 
-  /** Packs what is complete, the newest first: a bucket of many fields becomes one of few. */
-  async pack(nowMs: number): Promise<void> {
-    for (const { tier, stepMs, keepMs } of TIERS) {
-      const until = startBucket(nowMs - COMPLETE_MS, stepMs);
-      // A leader before may have left some: as far back as it may have been away.
-      const from = this.packedUntil.get(tier) ?? until - Math.min(keepMs, 12 * stepMs);
-      for (let at = until - stepMs; at >= from; at -= stepMs) await this.packOne(tier, at);
-      this.packedUntil.set(tier, Math.max(from, until));
-    }
-  }
-
-  private async packOne(tier: Tier, at: number): Promise<void> {
-    const key = this.keyAt(tier, at);
-    const stored = (await asOwnCalls(() => this.client.hgetallBuffer(key))) as Stored;
-    const fields = Object.keys(stored);
-    const plain = fields.filter((field) => /^[^:]*:[^:]*:[^+]/.test(field));
-    if (plain.length === 0) return;
-    const rows = readRows(stored).filter((row) => fields.some((field) => field.startsWith(`${row.apart}:`)));
-    const packed = new Map<string, Uint8Array>();
-    for (const { apart, data } of rows) if (!packed.has(packedField(apart))) packed.set(packedField(apart), data);
-    // Names of releases stay: they prove which of them served.
-    const kept = new Set(fields.filter((field) => field.startsWith('s:')).map((field) => `n:${field.slice(2)}`));
-    const names = fields.filter((field) => field.startsWith('n:') && !kept.has(field));
-    const args: (string | number | Buffer)[] = [stored['v']?.toString() ?? '0', fields.length, packed.size];
-    for (const [field, data] of packed) args.push(field, Buffer.from(data));
-    for (const field of [...plain, ...names]) args.push(field, stored[field]!);
-    await asOwnCalls(() => this.client.eval(PACK, 1, key, ...args));
-  }
-
   private async addPart(part: HistoryRow, number: number): Promise<void> {
-    const apart = await this.apartFor(part.release);
-    const { names, greatest, added } = makeFields(part, apart);
-    const pairs = [...names, ...greatest, ...added].flat();
+    const { release } = part;
+    const apart = (await this.isApart(release)) ? release : '';
+    const fields: (string | Buffer)[] = [];
+    for (const [name, sums] of readPackedSums(part.data)) fields.push(JSON.stringify([apart, name]), Buffer.from(sums));
+    // Minutes of pods that served it.
+    if (release !== '') fields.push(JSON.stringify([release]), packSums(new Map([[-1, 1]])));
     if (this.client.status === 'ready' && !this.sentMs.has(number)) this.sentMs.set(number, Date.now());
     const adding = ({ tier, stepMs }: TierRule): Promise<unknown> => {
       const at = startBucket(part.at, stepMs);
       const key = this.keyAt(tier, at);
-      const expireAt = at + this.host.keptMs(tier) + stepMs;
-      const head = [this.who, number, Math.round(expireAt), PARTS_KNOWN_MS, names.size, greatest.size];
-      return this.client.eval(ADD, 2, key, `${key}:parts`, ...head, ...pairs);
+      const expireAt = Math.round(at + this.host.keptMs(tier) + stepMs);
+      return this.client.eval(ADD, 2, key, `${key}:parts`, this.who, number, expireAt, PARTS_KNOWN_MS, ...fields);
     };
     const results = await asOwnCalls(() => Promise.allSettled(TIERS.map(adding)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 
   /** A release that came after others is kept apart for a day; the first one never is. */
-  private async apartFor(release: string): Promise<string> {
-    if (release === '') return '';
-    if (this.apart?.release !== release) this.apart = await this.register(release);
-    return Date.now() < this.apart.untilMs ? this.apart.id : '';
+  private async isApart(release: string): Promise<boolean> {
+    if (release === '') return false;
+    if (this.apart?.release !== release) this.apart = { release, untilMs: await this.register(release) };
+    return Date.now() < this.apart.untilMs;
   }
 
-  private async register(release: string): Promise<NonNullable<RedisBuckets['apart']>> {
+  private async register(release: string): Promise<number> {
     const key = `${this.prefix}:{fleet}:releases`;
-    const id = hashName(release);
     const now = Date.now();
-    const known = await asOwnCalls(async () => {
-      const asked = [this.client.hsetnx(key, id, now), this.client.pexpire(key, this.host.keptMs('1h'))];
-      const all = this.client.hgetall(key);
-      await Promise.all(asked);
-      return all;
-    });
-    const young = Object.entries(known)
-      .map(([other, since]) => ({ other, since: Number(since) }))
-      .filter(({ since }) => now - since < APART_MS);
-    const newest = young.toSorted((a, b) => b.since - a.since).slice(0, MAX_APART);
-    const own = newest.find(({ other }) => other === id);
-    const isFirst = Object.values(known).every((since) => Number(since) >= (own?.since ?? 0)) || own === undefined;
-    return { release, id: hashRelease(release), untilMs: isFirst ? 0 : own.since + APART_MS };
+    const [, , known] = await asOwnCalls(() =>
+      Promise.all([
+        this.client.hsetnx(key, release, now),
+        this.client.pexpire(key, this.host.keptMs('1h')),
+        this.client.hgetall(key),
+      ]),
+    );
+    const since = Number(known[release]);
+    const others = Object.values(known).map(Number);
+    const isFirst = others.every((at) => at >= since);
+    return isFirst || others.filter((at) => at > since).length >= MAX_APART ? 0 : since + APART_MS;
   }
 
   /** The bucket's key; what is in braces decides on the slot in a cluster. Another version's counts have other keys. */
   private keyAt(tier: Tier, at: number): string {
     return `${this.prefix}:${VERSION}:{${tier}:${at}}`;
+  }
+}
+
+/** Rows of a bucket: one for each release that is kept apart, and one for all others. */
+function readRows(stored: Readonly<Record<string, Buffer>>): Pick<HistoryRow, 'release' | 'data'>[] {
+  const served = new Set<string>();
+  const byRelease = new Map<string, Map<string, Uint8Array>>();
+  for (const [field, sums] of Object.entries(stored)) {
+    const [release, name] = readField(field);
+    if (release === undefined) continue;
+    const routes = name === undefined ? null : entryOf(byRelease, release, () => new Map<string, Uint8Array>());
+    if (routes === null) served.add(release);
+    else if (routes.size < MAX_ROUTES) routes.set(name!, sums);
+  }
+  // Counts that are not apart are of the only release that served, if there is one.
+  const others = [...served].filter((release) => !byRelease.has(release));
+  const [only = ''] = others.length === 0 && served.size === 1 ? served : others.length === 1 ? others : [];
+  const rows = [...byRelease].map(([release, routes]) => ({ release: release || only, data: pack(routes) }));
+  // A release without a row has served as well.
+  const absent = others.filter((release) => release !== only || !byRelease.has(''));
+  return [...rows, ...absent.map((release) => ({ release, data: pack(new Map()) }))];
+}
+
+/** Any writer of this Redis may have stored it: nothing where it is no field of ours. */
+function readField(field: string): readonly [release?: string, name?: string] {
+  try {
+    const names: unknown = JSON.parse(field);
+    return Array.isArray(names) && names.every((name) => typeof name === 'string') ? (names as [string, string?]) : [];
+  } catch {
+    return [];
   }
 }

@@ -4,16 +4,8 @@ import { applicationName } from '../../../core/application-package.js';
 import { object } from '../../../core/option.js';
 import { keyPrefix } from '../../../core/shared-options.js';
 import type { HistoryStore } from '../../../history/history-store.js';
-import {
-  makeClient,
-  connectionOption,
-  isClient,
-  isCluster,
-  loadRedis,
-  OWN_PREFIX,
-  reconnectInMs,
-} from '../connection.js';
-import type { RedisCacheConnection } from '../connection.js';
+import { connectionOption, isClient, isCluster, loadRedis, makeClient } from '../connection.js';
+import { OWN_PREFIX, reconnectInMs, type RedisCacheConnection } from '../connection.js';
 import { RedisBuckets } from './buckets.js';
 import { RedisFleet } from './fleet.js';
 
@@ -49,24 +41,20 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
       if (!isClient(connection)) await loadRedis(NEEDED_BY);
     },
     open: async (host) => {
-      const client = await connected(connection, host.signal);
+      const client = await connect(connection, host.signal);
       const who = randomBytes(6).toString('base64url');
       const buckets = new RedisBuckets(client, prefix, host, who);
-      const fleet = new RedisFleet(client, prefix, who, buckets);
       return {
-        fleet,
+        fleet: new RedisFleet(client, prefix, who),
         write: (parts) => buckets.add(parts),
         read: (tier, range) => buckets.read(tier, range),
-        close: async () => {
-          await fleet.leave();
-          client.disconnect();
-        },
+        close: async () => client.disconnect(),
       };
     },
   };
 }
 
-async function connected(connection: Connection, signal: AbortSignal): Promise<Redis> {
+async function connect(connection: Connection, signal: AbortSignal): Promise<Redis> {
   const client = isCluster(connection)
     ? ((connection as Cluster).duplicate([], clusterOptions(connection as Cluster)) as unknown as Redis)
     : await makeClient(connection as RedisCacheConnection, OVERRIDES, NEEDED_BY);
@@ -86,18 +74,17 @@ async function connected(connection: Connection, signal: AbortSignal): Promise<R
 }
 
 const NEEDED_BY = '`redisHistory()`';
-/** Without a connection, parts wait in the bounded memory of who counts them. */
-const OVERRIDES = {
+const EVERY_NODE = {
   // No greetings: they would count among the application's calls to this server.
-  protocol: 2,
   disableClientInfo: true,
-  enableReadyCheck: false,
-  maxRetriesPerRequest: 1,
   connectTimeout: 5_000,
   commandTimeout: 5_000,
   // A connection that owes an answer for longer is half open, and made anew.
   socketTimeout: 10_000,
 };
+/** Without a connection, parts wait in the bounded memory of who counts them. */
+const OVERRIDES = { ...EVERY_NODE, protocol: 2, enableReadyCheck: false, maxRetriesPerRequest: 1 };
+
 /** The password and the like stay the application's. */
 const clusterOptions = ({ options }: Cluster, given: object = options.redisOptions ?? {}) => ({
   ...OWN_PREFIX,
@@ -105,12 +92,5 @@ const clusterOptions = ({ options }: Cluster, given: object = options.redisOptio
   enableOfflineQueue: false,
   enableReadyCheck: true,
   clusterRetryStrategy: reconnectInMs,
-  redisOptions: {
-    ...given,
-    ...OWN_PREFIX,
-    connectTimeout: 5_000,
-    commandTimeout: 5_000,
-    socketTimeout: 10_000,
-    disableClientInfo: true,
-  },
+  redisOptions: { ...given, ...OWN_PREFIX, ...EVERY_NODE },
 });

@@ -1,27 +1,27 @@
-import { appendFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
-import type { TimeRange } from '../../ports/history.js';
-import { lockFile, type FileLock } from '../../core/file-lock.js';
-import { makeFolder } from '../../core/make-folder.js';
-import { object, optionError } from '../../core/option.js';
-import { folderPath } from '../../core/shared-options.js';
-import { PerfError } from '../../core/perf.error.js';
-import { within } from '../../core/within.js';
-import { workingDirectory } from '../../core/working-directory.js';
-import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
-import type { HistoryRow } from '../rows/row.js';
-import { readObservedMs } from '../rows/window-codec.js';
-import { DAY_MS, HOUR_MS, findRule, TIERS, type Tier } from '../rows/tiers.js';
-import { encodeFrame, readRows } from './rows-file.js';
+import { lockFile, type FileLock } from '../core/file-lock.js';
+import { makeFolder } from '../core/make-folder.js';
+import { object, optionError } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
+import { folderPath } from '../core/shared-options.js';
+import { within } from '../core/within.js';
+import { workingDirectory } from '../core/working-directory.js';
+import type { TimeRange } from '../ports/history.js';
+import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history-store.js';
+import { EncodedWindow } from './rows/encoded-window.js';
+import { encodeFrame, readFrames, type HistoryRow } from './rows/row.js';
+import { DAY_MS, HOUR_MS, type Tier } from './rows/tiers.js';
 
 export interface FileHistoryOptions {
   /** The folder of its files, made when it is missing. One process writes to it; every worker of a cluster needs its own. */
   directory: string;
 }
 
-const shape = object({
-  directory: folderPath,
-});
+const shape = object({ directory: folderPath });
+
+/** A lock that is free is taken in less, milliseconds. */
+const TAKEN_MS = 200;
 
 /**
  * Keeps the history in a folder, which only its owner may read: `node:fs` alone, no `fsync`. A row is written when its bucket ends
@@ -41,7 +41,7 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
       makeFolder(folder, 0o700);
       const files = new HistoryFiles(folder, host);
       // A writer waits for a lock whose owner may live; reads need no lock.
-      await within(TAKEN_MS, () => files.locked());
+      await within(TAKEN_MS, () => files.takeLock());
       return files;
     },
   };
@@ -51,18 +51,6 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
 const ROWS_FILE = /^(1m|5m|1h)-(\d{4}-\d\d-\d\d)(?:T(\d\d))?\.rows$/;
 /** Buckets that have not ended, replaced as a whole. */
 const RUNNING = 'running.rows';
-
-interface RowsFile {
-  readonly path: string;
-  readonly tier: Tier;
-  /** Buckets from here to there. */
-  readonly from: number;
-  readonly to: number;
-}
-
-/** A lock that is free is taken in less, milliseconds. */
-const TAKEN_MS = 200;
-
 /** The interval between searches for old files, milliseconds. */
 const SWEEP_MS = HOUR_MS;
 
@@ -70,63 +58,52 @@ class HistoryFiles implements OpenHistoryStore {
   private lock: FileLock | null = null;
   private locking: Promise<void> | null = null;
   private sweptMs = -Infinity;
+  private readonly running: string;
 
   constructor(
     private readonly folder: string,
     private readonly host: HistoryStoreHost,
-  ) {}
+  ) {
+    this.running = join(folder, RUNNING);
+  }
 
   /** Resolves when this process is the one that writes. */
-  locked(): Promise<void> {
+  takeLock(): Promise<void> {
     if (this.lock !== null && this.locking === null) return Promise.resolve();
-    this.locking ??= this.open().finally(() => (this.locking = null));
+    this.locking ??= this.openFolder().finally(() => (this.locking = null));
     // The next write rejects with it.
     this.locking.catch(() => {});
     return this.locking;
   }
 
-  private async open(): Promise<void> {
-    this.lock = await lockFile(join(this.folder, 'history'), (owner) => inUse(this.folder, owner), this.host.signal);
-    try {
-      await this.adopt();
-      await this.sweep();
-    } catch (error) {
-      this.release();
-      throw error;
-    }
-  }
-
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
     // Another process has taken the folder over while this one was suspended: rows wait until that one has ended.
     if (this.lock?.isHeld === false) this.release();
-    await this.locked();
+    await this.takeLock();
     await this.append(finished);
-    const path = join(this.folder, RUNNING);
-    if (running.length === 0) await rm(path, { force: true });
+    if (running.length === 0) await rm(this.running, { force: true });
     else {
-      await writeFile(`${path}.new`, Buffer.concat(running.map(encodeFrame)), { mode: 0o600 });
-      await rename(`${path}.new`, path);
+      await writeFile(`${this.running}.new`, Buffer.concat(running.map(encodeFrame)), { mode: 0o600 });
+      await rename(`${this.running}.new`, this.running);
     }
     if (Date.now() - this.sweptMs >= SWEEP_MS) await this.sweep();
   }
 
-  async *read(tier: Tier, range: TimeRange): AsyncGenerator<HistoryRow> {
-    const files = (await this.rowsFiles()).filter(
-      (file) => file.tier === tier && file.to > range.from && file.from < range.to,
-    );
+  async *read(tier: Tier, { from, to }: TimeRange): AsyncGenerator<HistoryRow> {
+    const files = (await this.listFiles()).filter((file) => file.tier === tier && file.to > from && file.from < to);
     const readLatest = async (path: string): Promise<Map<string, HistoryRow>> => {
       const latest = new Map<string, HistoryRow>();
       for (const row of await readRows(path)) {
-        if (row.tier !== tier || row.at < range.from || row.at >= range.to) continue;
-        const known = latest.get(makeKey(row));
+        if (row.tier !== tier || row.at < from || row.at >= to) continue;
+        const key = `${row.instance} ${row.at}`;
+        const known = latest.get(key);
         // A bucket only grows: what a killed process left running may be behind its whole row.
-        if (known === undefined || readObservedMs(row.data) >= readObservedMs(known.data))
-          latest.set(makeKey(row), row);
+        if (known === undefined || readObservedMs(row) >= readObservedMs(known)) latest.set(key, row);
       }
       return latest;
     };
     // First: what ends meanwhile is in a file then. It replaces what another has adopted of a bucket that goes on.
-    const running = await readLatest(join(this.folder, RUNNING));
+    const running = await readLatest(this.running);
     for (const { path } of files) {
       for (const [key, row] of await readLatest(path)) if (!running.has(key)) yield row;
     }
@@ -138,6 +115,20 @@ class HistoryFiles implements OpenHistoryStore {
     this.release();
   }
 
+  private async openFolder(): Promise<void> {
+    const { folder, host } = this;
+    this.lock = await lockFile(join(folder, 'history'), (owner) => inUse(folder, owner), host.signal);
+    try {
+      // Buckets that a killed process has left running have ended.
+      await this.append(await readRows(this.running));
+      await rm(this.running, { force: true });
+      await this.sweep();
+    } catch (error) {
+      this.release();
+      throw error;
+    }
+  }
+
   private release(): void {
     this.lock?.release();
     this.lock = null;
@@ -145,27 +136,23 @@ class HistoryFiles implements OpenHistoryStore {
 
   /** A write that failed may leave a torn row or half of the rows: readers skip the one, and take one of equals. */
   private async append(rows: readonly HistoryRow[]): Promise<void> {
-    for (const row of rows) await appendFile(join(this.folder, nameFile(row)), encodeFrame(row), { mode: 0o600 });
-  }
-
-  /** Takes over what a killed process has left running: its buckets have ended. */
-  private async adopt(): Promise<void> {
-    const path = join(this.folder, RUNNING);
-    await this.append(await readRows(path));
-    await rm(path, { force: true });
+    for (const row of rows) {
+      const time = new Date(row.at).toISOString().slice(0, row.tier === '1m' ? 13 : 10);
+      await appendFile(join(this.folder, `${row.tier}-${time}.rows`), encodeFrame(row), { mode: 0o600 });
+    }
   }
 
   /** Deletes what is too old, and then the oldest until the rest is small enough. */
   private async sweep(): Promise<void> {
     this.sweptMs = Date.now();
     let bytes = 0;
-    const left: (RowsFile & { size: number })[] = [];
-    for (const file of await this.rowsFiles()) {
-      if (file.to < this.sweptMs - this.host.keptMs(file.tier)) await rm(file.path, { force: true });
+    const left: { path: string; to: number; size: number }[] = [];
+    for (const { path, tier, to } of await this.listFiles()) {
+      if (to < this.sweptMs - this.host.keptMs(tier)) await rm(path, { force: true });
       else {
-        const { size } = await stat(file.path);
+        const { size } = await stat(path);
         bytes += size;
-        left.push({ ...file, size });
+        left.push({ path, to, size });
       }
     }
     for (const { path, size } of left.toSorted((a, b) => a.to - b.to)) {
@@ -175,23 +162,28 @@ class HistoryFiles implements OpenHistoryStore {
     }
   }
 
-  private async rowsFiles(): Promise<RowsFile[]> {
-    const names = await readdir(this.folder);
-    return names.flatMap((name) => {
+  private async listFiles(): Promise<(TimeRange & { path: string; tier: Tier })[]> {
+    return (await readdir(this.folder)).flatMap((name) => {
       const [, tier, day, hour] = ROWS_FILE.exec(name) ?? [];
       const from = Date.parse(`${day}T${hour ?? '00'}:00:00Z`);
       if (tier === undefined || Number.isNaN(from)) return [];
-      const to = from + (hour === undefined ? DAY_MS : HOUR_MS);
-      return [{ path: join(this.folder, name), tier: tier as Tier, from, to }];
+      return [
+        { path: join(this.folder, name), tier: tier as Tier, from, to: from + (hour === undefined ? DAY_MS : HOUR_MS) },
+      ];
     });
   }
 }
 
-const makeKey = ({ instance, tier, at }: HistoryRow): string => `${instance} ${tier} ${at}`;
+const readObservedMs = ({ data }: HistoryRow): number => new EncodedWindow(data).process.observedMs;
 
-function nameFile({ tier, at }: HistoryRow): string {
-  const time = new Date(at).toISOString();
-  return `${tier}-${time.slice(0, findRule(tier) === TIERS[0] ? 13 : 10)}.rows`;
+/** None where there is no file. */
+async function readRows(path: string): Promise<HistoryRow[]> {
+  try {
+    return readFrames(await readFile(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
 }
 
 function inUse(folder: string, owner: string): PerfError {
