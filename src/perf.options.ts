@@ -177,7 +177,10 @@ const table = object({
 });
 
 /** Validated and frozen: the only options object the code reads. A switched-off feature is null. */
-export type ResolvedOptions = Resolved<typeof table>;
+export type ResolvedOptions = Resolved<typeof table> & {
+  /** `eventLoop.port`, also where a switch has made `eventLoop` null: somebody answers there in any case. */
+  readonly liveAt: { readonly port: number; readonly host: string } | null;
+};
 
 /** How they are injected: tools of tracing put a proxy before every provider, and none can wrap a function of a frozen object. */
 export interface ProvidedOptions {
@@ -189,7 +192,8 @@ export interface ProvidedOptions {
  * @throws PERF_ERR_OPTION with the option's path, what was expected and what was given
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
-  const resolved = withoutFeatures(table.read(options, ''), offByEnvironment());
+  const read = table.read(options, '');
+  const resolved = withoutFeatures({ ...read, liveAt: findLiveAddress(read) }, offByEnvironment());
   if (!resolved.enabled || process.env['NESTJS_PERF'] === 'off' || inOffloadThread()) return switchedOff(resolved);
   const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
@@ -198,12 +202,15 @@ export function resolveOptions(options: unknown): ResolvedOptions {
 /** In `NESTJS_PERF_OFF`. @throws PERF_ERR_OPTION */
 export const offByEnvironment = (): (keyof FeatureOptions)[] => featuresOff(FEATURES.map(({ name }) => name));
 
+function findLiveAddress({ eventLoop }: Resolved<typeof table>): ResolvedOptions['liveAt'] {
+  const { port = null, host = '' } = eventLoop ?? {};
+  return port === null || inOffloadThread() ? null : { port, host };
+}
+
 function switchedOff(resolved: ResolvedOptions): ResolvedOptions {
   const off = FEATURES.filter(({ isApplicationsOwn = false }) => !isApplicationsOwn).map(({ name }) => name);
   return Object.freeze({ ...withoutFeatures(resolved, off), enabled: false, sinks: Object.freeze([]) });
 }
 
 const withoutFeatures = (resolved: ResolvedOptions, names: readonly (keyof FeatureOptions)[]): ResolvedOptions =>
-  names.length === 0
-    ? resolved
-    : Object.freeze({ ...resolved, ...Object.fromEntries(names.map((name) => [name, null])) });
+  Object.freeze({ ...resolved, ...Object.fromEntries(names.map((name) => [name, null])) });

@@ -12,6 +12,7 @@ import { inOneTurn, type Steps } from './core/turns.js';
 import { Compression } from './compression/compression.feature.js';
 import { DeferFeature } from './defer/defer.feature.js';
 import { EventLoop } from './event-loop/event-loop.js';
+import { PlainWitness } from './event-loop/plain-witness.js';
 import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import { PerfApplication } from './request/application.js';
 import { controllerMethods, RouteHandlers } from './request/handlers.js';
@@ -60,6 +61,8 @@ export class PerfRuntime implements Overview {
   private isServing = false;
   private started: Promise<void> | null = null;
   private readonly shutdown: Shutdown;
+  /** Null while the event loop has its witness, or nobody wants one. */
+  private readonly plainWitness: PlainWitness | null;
 
   constructor(
     @Inject(FEATURE_OPTIONS) { resolved: options }: ProvidedOptions,
@@ -76,6 +79,8 @@ export class PerfRuntime implements Overview {
       features: () => this.features,
       booted: () => this.starting.catch(() => {}),
     });
+    const { eventLoop, liveAt } = options;
+    this.plainWitness = eventLoop !== null || liveAt === null ? null : new PlainWitness(liveAt, application);
     if (this.observesRequests()) startBeforeParsers(httpAdapter, application.requests);
     if (options.enabled)
       this.cancelStartCheck = inRootContext(() => warnUnlessStarted(httpAdapter, application.logger));
@@ -138,7 +143,7 @@ export class PerfRuntime implements Overview {
     const own = FEATURES.map(({ token }) => this.provided<Feature>(token));
     const tokens = this.extensions.flatMap(({ providers }) => providers.map(readToken));
     const added = tokens.map((token) => this.provided(token)).filter(isFeature);
-    return [...own.filter((feature) => feature !== null), ...added];
+    return [...[...own, this.plainWitness].filter((feature) => feature !== null), ...added];
   }
 
   private connectPipeline(): void {
@@ -251,7 +256,7 @@ export class PerfRuntime implements Overview {
         platform.rawRoute(path, `sink "${name}"`, answer);
       },
       witness: (read) => {
-        if (this.sinksMayRegister) this.provided(EventLoop)?.witness?.expose(read);
+        if (this.sinksMayRegister) (this.plainWitness ?? this.provided(EventLoop)?.witness)?.expose(read);
       },
       report: (cause, message, count) => report.report(cause, message, count),
       activeSpan: (current) => {

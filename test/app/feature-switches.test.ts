@@ -1,5 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { prometheusSink } from '../../src/entries/prometheus.js';
 import { PerfService } from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
@@ -30,7 +31,7 @@ describe.each(adapters)(`${VARIABLE} on %s`, (adapter) => {
       metadata: { controllers: [TextController] },
       nest: { logger: lines },
     });
-    return { ...built, line: lines.all.find((line) => line.startsWith('On: '))! };
+    return { ...built, lines: lines.all, line: lines.all.find((line) => line.startsWith('On: '))! };
   }
 
   it.each(['compression,upstream', ' Upstream , compression,, ', 'COMPRESSION,upstream,upstream'])(
@@ -48,6 +49,15 @@ describe.each(adapters)(`${VARIABLE} on %s`, (adapter) => {
       );
     },
   );
+
+  it('keeps the port of probes and scrapes with the event loop off', async () => {
+    const { lines, url } = await start('eventLoop', { eventLoop: { port: 0 }, sinks: [prometheusSink()] });
+    const [live] = lines.flatMap((line) => /GET (http:\S+\/live) /.exec(line)?.[1] ?? []);
+    expect((await fetch(live!)).status).toBe(200);
+    await (await fetch(`${url}/text`)).arrayBuffer();
+    const metrics = await fetch(live!.replace('live', 'metrics'));
+    expect([metrics.status, await metrics.text()]).toEqual([200, expect.stringContaining('http_route="/text"')]);
+  });
 
   it('changes nothing when it is empty', async () => {
     const { url, line } = await start('');

@@ -143,6 +143,18 @@ describe.each(adapters)('the kill switch on %s', (adapter) => {
       expect(lines.all).toContain('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
       expect(lines.all.filter((line) => line.includes('compression: false'))).toEqual([]);
     });
+
+    it('answers liveness probes at `eventLoop.port`: the switch must not restart the pods', async () => {
+      const lines = new Lines();
+      const perf = { ...options(), eventLoop: { port: 0 } };
+      const { app } = await listeningApp(adapterOf(adapter), { perf, metadata: simple, nest: { logger: lines } });
+      const [live] = lines.all.flatMap((line) => /GET (http:\S+\/live) /.exec(line)?.[1] ?? []);
+      const answer = await fetch(live!);
+      expect([answer.status, await answer.json()]).toEqual([200, { beatAgeMs: 0, blocked: null }]);
+      expect((await fetch(live!.replace('live', 'metrics'))).status).toBe(404);
+      await app.close();
+      await expect(fetch(live!)).rejects.toThrow('fetch failed');
+    });
   });
 
   describe('whoever has thrown it', () => {

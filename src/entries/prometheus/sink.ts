@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import { guarded } from '../../core/guarded.js';
 import { optionError } from '../../core/option.js';
+import { listen, type Listener } from '../../core/own-listener.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 import type { PerfRecord, RequestRecord } from '../../core/record.js';
 import { RunningApplications } from '../../core/running-applications.js';
@@ -11,7 +12,6 @@ import { SeriesCap } from '../metrics/series-cap.js';
 import { activeSpan } from '../opentelemetry/active-span.js';
 import { Exemplars } from './exemplars.js';
 import { registerMetrics, type AnyRegistry, type Registration } from './collector.js';
-import { listen, type Listener } from './listener.js';
 import { prometheusOption, type PrometheusSinkOptions, type ResolvedPrometheusOptions } from './options.js';
 
 /** The sink that {@link prometheusSink} makes. */
@@ -88,7 +88,7 @@ class Sink implements PrometheusSink {
     }
     try {
       const taken = (): void => host.report?.('the port of prometheusSink() is taken', takenText(port));
-      application.listener = await listen(port, path, answer, taken);
+      application.listener = await listen({ port }, { [path]: answer }, taken);
     } catch (error) {
       // A sink that did not start is not closed.
       await this.close(host);

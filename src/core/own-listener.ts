@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { RawResponse } from '../../core/guarded.js';
+import type { RawResponse } from './guarded.js';
 
 export interface Listener {
   /** Null while the port is taken. */
@@ -9,31 +9,33 @@ export interface Listener {
   close(): Promise<void>;
 }
 
+/** By path. */
+type Answers = Readonly<Record<string, (request: IncomingMessage) => Promise<RawResponse>>>;
+
+const NOT_FOUND: RawResponse = { status: 404, type: 'text/plain; charset=utf-8', body: 'Not Found\n' };
 /** How often a port that is taken is tried again: the process before may be closing. */
 const RETRY_MS = 1_000;
 
 /**
- * A server of its own for one path. It keeps no process alive. A port that is taken is tried again each second until it is free or
+ * A server of its own on the main thread. It keeps no process alive. A port that is taken is tried again each second until it is free or
  * the listener is closed, and `taken` is called once.
  */
 export async function listen(
-  port: number,
-  path: string,
-  answer: (request: IncomingMessage) => Promise<RawResponse>,
+  at: { readonly port: number; readonly host?: string },
+  answers: Answers,
   taken: () => void,
 ): Promise<Listener> {
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const asked = request.url?.split('?', 1)[0] === path && /^(GET|HEAD)$/.test(request.method ?? '');
-    const { status, type, body } = asked
-      ? await answer(request)
-      : { status: 404, type: 'text/plain; charset=utf-8', body: 'Not Found\n' };
+    const { url = '', method } = request;
+    const answer = method === 'GET' || method === 'HEAD' ? answers[url.split('?', 1)[0]!] : undefined;
+    const { status, type, body } = answer === undefined ? NOT_FOUND : await answer(request);
     response.statusCode = status;
     response.setHeader('content-type', type);
     response.end(body);
   };
   const server = createServer((request, response) => void respond(request, response));
-  // Exclusive: workers of a cluster would share the port, and answer scrapes in turn.
-  const tryPort = (): unknown => server.unref().listen({ port, exclusive: true });
+  // Exclusive: workers of a cluster would share the port, and answer in turn.
+  const tryPort = (): unknown => server.unref().listen({ ...at, exclusive: true });
   tryPort();
   let retry: NodeJS.Timeout | null = null;
   try {
@@ -44,7 +46,7 @@ export async function listen(
     retry = setInterval(tryPort, RETRY_MS).unref();
     server.once('listening', () => clearInterval(retry!));
   }
-  // A port that is still taken; or no file descriptor left for a connection, and the next scrape tries again.
+  // A port that is still taken; or no file descriptor left for a connection, and the next caller tries again.
   server.on('error', () => {});
   return {
     get port() {
