@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { defer, Observable } from 'rxjs';
 import type { WorkType } from '../core/record.js';
+import { listMethods } from '../request/prototypes.js';
 import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
 import { stateOf } from '../request/tracker.js';
 import { WorkFeature } from './work.feature.js';
@@ -25,12 +26,13 @@ export class PerfInterceptor implements NestInterceptor {
     if (type === null || MEASURED.has(context)) return next.handle();
     return new Observable((subscriber) => {
       const { work } = this;
-      const measured = { owner: context.getClass(), name: context.getHandler().name, method: context.getHandler() };
+      const [owner, method] = [context.getClass(), context.getHandler()];
+      const measured = { owner, name: findName(owner, method), method };
       const within = type === 'graphql' ? this.findRequest(context) : undefined;
       const state = work.begin(type, measured, within);
       if (state === null) return next.handle().subscribe(subscriber);
       MEASURED.add(context);
-      work.announce(state, measured.name);
+      work.announce(state, measured);
       // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
       const subscription = requestContext.run(state, () =>
         // Deferred: what throws before it returns an Observable must end the scope as well.
@@ -61,6 +63,18 @@ export class PerfInterceptor implements NestInterceptor {
     if (state === null || state.owner !== this.work.host.requests || state.closed) return null;
     return state.request === null ? null : state;
   }
+}
+
+const NAMES = new WeakMap<object, string>();
+
+/** Another decorator may have put a function without the method's name in its place. */
+function findName({ prototype }: { readonly prototype?: object }, method: { readonly name: string }): string {
+  const known = NAMES.get(method);
+  if (known !== undefined) return known;
+  const found = listMethods(prototype ?? {}).find(([, one]) => one === method);
+  const name = found?.[0] ?? method.name;
+  NAMES.set(method, name);
+  return name;
 }
 
 function chooseType(context: ExecutionContext): WorkType | null {

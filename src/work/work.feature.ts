@@ -24,7 +24,7 @@ import { isMeasuredClass, isMeasuredMethod, registerWorks, type MeasuredMethod, 
 /** Messages, jobs, events, sockets, resolvers and methods of one application: each call is a scope of its own. */
 export class WorkFeature implements Feature, Works {
   private readonly rows = new Map<string, WorkRow>();
-  private readonly announced = new WeakMap<RequestState, string>();
+  private readonly announced = new WeakMap<RequestState, MeasuredMethod>();
   private readonly calls = new WeakMap<RequestState, { readonly row: WorkRow; readonly overlapped: boolean }>();
 
   constructor(
@@ -61,15 +61,18 @@ export class WorkFeature implements Feature, Works {
     this.host.requests.end(state, aborted ? 499 : failed ? 500 : 200, aborted);
   }
 
-  /** The interceptor has begun the scope of the call that a measured method of this name makes next. */
-  announce(state: RequestState, name: string): void {
-    this.announced.set(state, name);
+  /** The interceptor has begun the scope of this handler's call. */
+  announce(state: RequestState, handler: MeasuredMethod): void {
+    this.announced.set(state, handler);
   }
 
-  isAnnounced(name: string): boolean {
+  isAnnounced({ owner, name, method }: MeasuredMethod): boolean {
     const stored = requestContext.getStore();
-    if (stored === undefined || this.announced.get(stored) !== name) return false;
-    return this.announced.delete(stored);
+    const handler = stored && this.announced.get(stored);
+    if (handler === undefined) return false;
+    // Another decorator may have wrapped the measured method.
+    const isHandler = handler.method === method || (handler.owner === owner && handler.name === name);
+    return isHandler && this.announced.delete(stored!);
   }
 
   /** A step of the pipeline. */

@@ -17,7 +17,7 @@ export interface Works {
   /** Aborted: the caller has left. */
   end(state: RequestState, failed: boolean, aborted?: boolean): void;
   /** Whether an interceptor has begun the scope of this call already; true once. */
-  isAnnounced(name: string): boolean;
+  isAnnounced(measured: MeasuredMethod): boolean;
 }
 
 /** On prototypes that have a measured method, and on that method's wrapper. */

@@ -1,4 +1,4 @@
-import { Controller, Get, Injectable } from '@nestjs/common';
+import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { MessagePattern } from '@nestjs/microservices';
 import { Redis } from 'ioredis';
 import { lastValueFrom } from 'rxjs';
@@ -169,6 +169,50 @@ it('with `work: true` measures messages without a decorator, HTTP not twice, and
     'message PlainController.both',
   ]);
   expect(await app.requests()).toHaveLength(1);
+});
+
+@Injectable()
+class QuotesService {
+  @Measured()
+  quote() {
+    return Promise.resolve('quote');
+  }
+}
+
+/** As decorators of other packages wrap: a function without a name. */
+const wrapped: MethodDecorator = (_target, _key, descriptor) => {
+  const method = descriptor.value as unknown as (...given: unknown[]) => unknown;
+  (descriptor as PropertyDescriptor).value = function (this: unknown, ...given: unknown[]) {
+    return method.apply(this, given);
+  };
+};
+
+@Controller()
+class QuotesController {
+  constructor(@Inject(QuotesService) private readonly quotes: QuotesService) {}
+  @MessagePattern('quote')
+  @wrapped
+  quote() {
+    return this.quotes.quote();
+  }
+  @MessagePattern('bid')
+  @wrapped
+  @Measured()
+  bid() {
+    return 'bid';
+  }
+}
+
+it('with `work: true` measures a handler and the method of the same name that it calls, under their own names', async () => {
+  app = await startMeasured({ work: true }, { controllers: [QuotesController], providers: [QuotesService] });
+  await lastValueFrom(app.client.send('quote', {}));
+  await lastValueFrom(app.client.send('bid', {}));
+  const seen = await records(3);
+  expect(seen.map(({ type, name }) => `${type} ${name}`)).toEqual([
+    'method QuotesService.quote',
+    'message QuotesController.quote',
+    'message QuotesController.bid',
+  ]);
 });
 
 it('does nothing where the module is switched off, and refuses a class that has nothing to measure', async () => {
