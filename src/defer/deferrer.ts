@@ -2,6 +2,7 @@ import type { Type } from '@nestjs/common';
 import { entryOf } from '../core/entry-of.js';
 import { holdingProcess } from '../core/held-process.js';
 import { PerfError } from '../core/perf.error.js';
+import { pushBounded } from '../core/push-bounded.js';
 import { currentRequest, requestContext, type RequestState } from '../request/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
 import type { RequestTracker } from '../request/tracker.js';
@@ -42,6 +43,8 @@ const NOBODY_RUNS =
   'Call it within a request, or between the end of the boot and `app.close()`.';
 
 const ENQUEUE = 'deferrer.enqueue()';
+/** A stream may enqueue for hours. */
+const MAX_COMMITTED = 1_000;
 
 const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', message);
 
@@ -128,7 +131,10 @@ export class Deferrer {
       throw misuse(`\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`);
     }
     const planned = this.classWork(engine, work, options, what);
-    return { id: await engine.enqueue(planned, data, currentRequest(this.requests)) };
+    const origin = currentRequest(this.requests);
+    const id = await engine.enqueue(planned, data, origin);
+    if (origin !== null) pushBounded(this.getRequestWork(origin).committed, planned.name, MAX_COMMITTED);
+    return { id };
   }
 
   private classWork(

@@ -26,6 +26,8 @@ export class Target {
   calls = 0;
   errors = 0;
   inFlight = 0;
+  /** Calls that are on no request. */
+  unplaced = 0;
   readonly durations = new Histogram();
   readonly routes = new Map<Route, RouteCalls>();
   /** Null while no pool of this target is watched. */

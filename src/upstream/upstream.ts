@@ -69,8 +69,13 @@ export class Upstream {
   /** A call that a client reports at its end, without its request. */
   endedUnplaced(target: Target, durationMs: number): void {
     target.calls += 1;
-    this.unplaced += 1;
+    this.addUnplaced(target);
     target.durations.record(durationMs);
+  }
+
+  private addUnplaced(target: Target): void {
+    this.unplaced += 1;
+    target.unplaced += 1;
   }
 
   /** Begins a call or a wait on the request in whose async context the code runs. */
@@ -81,7 +86,7 @@ export class Upstream {
     const call = new Call(this.clock, target, isWait, this.clock.nowMs());
     // A request that has ended has its record already.
     if (state === undefined || scope === undefined || state.closed) {
-      if (!background) this.unplaced += 1;
+      if (!background) this.addUnplaced(target);
       return call;
     }
     this.findCalls(state)?.begin(call, what);

@@ -5,11 +5,20 @@ import { Body, Controller, Get, Inject, Injectable, Post } from '@nestjs/common'
 import type { INestApplication } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { bullmqStore } from '../../src/entries/bullmq.js';
 import { expectWork } from '../../src/entries/testing.js';
-import { Deferrer, DeferWork, PerfService, type DeferredWork, type PerfModuleOptions } from '../../src/index.js';
+import { send } from '../../src/entries/testing/send.js';
+import {
+  Deferrer,
+  DeferWork,
+  DurableWork,
+  PerfService,
+  type DeferredWork,
+  type PerfModuleOptions,
+} from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
-import { connection } from '../fixtures/redis.js';
+import { connection, queueName } from '../fixtures/redis.js';
 
 const DATABASE = 'sql db:5432/shop';
 const REDIS = `redis ${connection.host}:${connection.port}`;
@@ -30,10 +39,26 @@ afterAll(async () => {
 });
 afterEach(closeApps);
 
+@DurableWork()
 @Injectable()
 class SendReceipt implements DeferredWork {
   run(): void {}
 }
+
+/** Emits a query at its end, and not for whom. */
+class FakePrisma {
+  private emit: (event: object) => void = () => {};
+  $connect(): void {}
+  $disconnect(): void {}
+  $on(_event: string, listener: (event: object) => void): void {
+    this.emit = listener;
+  }
+  async query(): Promise<void> {
+    await delay(1);
+    this.emit({ query: 'SELECT 1', duration: 1 });
+  }
+}
+const prisma = new FakePrisma();
 
 @Controller()
 class OrdersController {
@@ -53,6 +78,18 @@ class OrdersController {
   async mixed() {
     await Promise.all([fetch(upstreamUrl).then((answer) => answer.text()), redis.get('a'), redis.get('b')]);
     return 'x'.repeat(1_000);
+  }
+  @Get('prisma')
+  async lines() {
+    for (let i = 0; i < 5; i++) await prisma.query();
+  }
+  @Get('never')
+  never() {
+    return new Promise(() => {});
+  }
+  @Post('durable')
+  async durable() {
+    await this.deferrer.enqueue(SendReceipt, {});
   }
   @Post('orders')
   @DeferWork(SendReceipt)
@@ -82,7 +119,7 @@ describe.each(adapters)('expectWork() on %s', (adapter) => {
       { get: '/mixed' },
       {
         upstream: { [REDIS]: { atMost: 2, atLeast: 2 }, [`http ${local}`]: { atMost: 1, atLeast: 1 } },
-        blockedMs: { atMost: 0 },
+        blockedMs: { atMost: 5_000 },
         bytes: { atMost: 1_000 },
         deferred: [],
       },
@@ -121,6 +158,24 @@ describe.each(adapters)('expectWork() on %s', (adapter) => {
     await expect(Promise.all(both)).resolves.toHaveLength(2);
   });
 
+  it('fails where calls of a client that knows no request may be too many, and holds where they cannot', async () => {
+    const app = await start(adapter);
+    app.get(PerfService).watch(prisma, { target: 'postgres shop' });
+    const atMost = (calls: number) => ({ upstream: { 'postgres shop': { atMost: calls } } });
+    const message = await failure(expectWork(app, { get: '/prisma' }, atMost(3)));
+    expect(message).toContain('GET /prisma: postgres shop 0 to 5 calls (expected at most 3 calls)');
+    expect(message).toContain("postgres shop: 5 calls without a request may be this one's. perf.timed() places them");
+    await expectWork(app, { get: '/prisma' }, atMost(5));
+  });
+
+  it('counts durable work that is enqueued', async () => {
+    const store = bullmqStore({ connection, queue: queueName() });
+    const app = await start(adapter, { defer: { store } });
+    await expectWork(app, { post: '/durable' }, { deferred: ['SendReceipt'] });
+    const message = await failure(expectWork(app, { post: '/durable' }, { deferred: [] }));
+    expect(message).toContain('deferred SendReceipt (expected nothing)');
+  });
+
   it.each([
     [{ get: '/mixed' }, { bytes: { atMost: 999 } }, /body 1000 bytes/],
     [{ get: '/mixed' }, { deferred: ['SendReceipt'] }, /deferred nothing \(expected SendReceipt\)/],
@@ -128,7 +183,7 @@ describe.each(adapters)('expectWork() on %s', (adapter) => {
     [
       { get: '/mixed' },
       { upstream: { 'redis typo': { atLeast: 1 } } },
-      /redis typo 0 calls \(expected at least 1 calls\)/,
+      /redis typo 0 calls \(expected at least 1 call\)/,
     ],
   ])('says what does not hold of %o', async (request, expected, message) => {
     expect(await failure(expectWork(await start(adapter), request, expected))).toMatch(message);
@@ -140,4 +195,17 @@ it('refuses to count what is switched off, and a request without a method', asyn
   expect(await failure(expectWork(app, { get: '/mixed' }, { upstream: {} }))).toContain('PERF_ERR_OFF');
   expect(await failure(expectWork(app, { get: '/mixed' }, { blockedMs: { atMost: 1 } }))).toContain('PERF_ERR_OFF');
   expect(await failure(expectWork(app, {}, {}))).toContain('PERF_ERR_OPTION');
+});
+
+it('refuses keys that would compare nothing, and ends with a message where no answer comes', async () => {
+  const app = await start('fastify');
+  const refused = (request: object, expected: object): Promise<string> => failure(expectWork(app, request, expected));
+  expect(await refused({ get: '/mixed' }, { upstreams: {} })).toContain('`expected.upstreams` is not an option');
+  expect(await refused({ get: '/mixed' }, { upstream: { [REDIS]: { atmost: 1 } } })).toContain('atMost');
+  expect(await refused({ get: '/mixed' }, { bytes: 200 })).toContain('`expected.bytes` must be an object, got `200`');
+  expect(await refused({ get: '/mixed', header: {} }, {})).toContain('`header` is none');
+  await expectWork(app, { get: '/mixed' });
+  expect(await failure(send(app.getHttpServer() as Server, { get: '/never' }, 'id', 100))).toBe(
+    'expectWork(): GET /never was not answered to its end within 0.1 s.',
+  );
 });

@@ -8,6 +8,8 @@ import { EventLoop } from '../../event-loop/event-loop.js';
 import { PerfRuntime } from '../../perf.runtime.js';
 import { PerfApplication } from '../../request/application.js';
 import type { RequestState } from '../../request/request-state.js';
+import { UpstreamFeature } from '../../upstream/upstream.feature.js';
+import { checkExpected } from './expected-work.js';
 import { send, type WorkRequest } from './send.js';
 import { compareWork, type ExpectedWork, type SeenWork } from './work-table.js';
 
@@ -20,7 +22,7 @@ const SAMPLER_DEADLINE_MS = 5_000;
  * calls by target, bytes of the body, deferred work, blocked time, and the status (below 400 unless `status` is given).
  * An application that does not listen yet listens on a free port from now on.
  * @returns what was seen
- * @throws an error with a table of what was expected and what was seen; PERF_ERR_OFF where a feature that must count is off
+ * @throws an error with a table of what was expected and what was seen; PERF_ERR_OFF where a feature that must count is off; PERF_ERR_OPTION
  * @example await expectWork(app, { get: '/orders/7' }, { upstream: { 'sql db:5432/shop': { atMost: 3 } }, bytes: { atMost: 200_000 } })
  */
 export async function expectWork(
@@ -28,13 +30,16 @@ export async function expectWork(
   request: WorkRequest,
   expected: ExpectedWork = {},
 ): Promise<SeenWork> {
+  checkExpected(expected);
   const { requests } = app.get(PerfApplication, { strict: false });
+  const upstream = app.get(UpstreamFeature, { strict: false }) as UpstreamFeature | null;
   const server = app.getHttpServer() as Server;
   await listening(app, server);
   const loop = app.get(EventLoop, { strict: false }) as EventLoop | null;
   if (expected.blockedMs !== undefined && loop === null) throw off('blocked time', 'eventLoop');
   if (expected.blockedMs !== undefined) await untilSampled(loop!);
   const id = `expect-work-${randomUUID()}`;
+  const before = countUnplaced(upstream);
   const { state, answer } = await follow(requests, id, () => send(server, request, id));
   await app.get(PerfRuntime, { strict: false }).settle();
   if (expected.upstream !== undefined && state.timing === null) throw off('upstream calls', 'upstream');
@@ -46,10 +51,17 @@ export async function expectWork(
     unplacedCalls: state.timing?.time.unplacedCalls ?? 0,
     deferred: [...(state.work?.committed ?? [])],
   };
-  const complaint = compareWork(`${answer.method} ${answer.path}`, expected, seen);
+  const unplaced = new Map(
+    [...countUnplaced(upstream)].map(([name, calls]) => [name, calls - (before.get(name) ?? 0)]),
+  );
+  const complaint = compareWork(`${answer.method} ${answer.path}`, expected, seen, unplaced);
   if (complaint !== null) throw Object.assign(new Error(complaint), { name: 'ExpectedWorkError' });
   return seen;
 }
+
+/** Calls that are on no request, by target. */
+const countUnplaced = (upstream: UpstreamFeature | null): ReadonlyMap<string, number> =>
+  new Map(upstream?.targets.all.map(({ name, unplaced }) => [name, unplaced]));
 
 /** The servers that listen because of a contract: several may be checked at once. */
 const opened = new WeakMap<Server, Promise<unknown>>();

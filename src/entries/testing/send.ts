@@ -22,8 +22,33 @@ export interface WorkAnswer {
   readonly body: Buffer;
 }
 
-export async function send(server: Server, given: WorkRequest, id: string): Promise<WorkAnswer> {
+/** A handler that never answers fails with a message, in place of the test runner's timeout where that is longer. */
+const ANSWER_DEADLINE_MS = 30_000;
+
+/** @throws PERF_ERR_OPTION, and an error where the whole answer is not there in time */
+export async function send(
+  server: Server,
+  given: WorkRequest,
+  id: string,
+  deadlineMs = ANSWER_DEADLINE_MS,
+): Promise<WorkAnswer> {
   const [method, path] = readMethod(given);
+  const signal = AbortSignal.timeout(deadlineMs);
+  try {
+    return await receive(server, given, id, { method, path, signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    const text = `expectWork(): ${method} ${path} was not answered to its end within ${deadlineMs / 1_000} s.`;
+    throw new Error(text, { cause: error });
+  }
+}
+
+async function receive(
+  server: Server,
+  given: WorkRequest,
+  id: string,
+  { method, path, signal }: { readonly method: string; readonly path: string; readonly signal: AbortSignal },
+): Promise<WorkAnswer> {
   const { headers = {}, body } = given;
   const isRaw = typeof body === 'string' || Buffer.isBuffer(body);
   const payload = body === undefined || isRaw ? body : JSON.stringify(body);
@@ -44,6 +69,7 @@ export async function send(server: Server, given: WorkRequest, id: string): Prom
       headers: all,
       agent: false,
       rejectUnauthorized: false,
+      signal,
     });
     request.on('response', resolve).on('error', reject).end(payload);
   });
@@ -53,7 +79,12 @@ export async function send(server: Server, given: WorkRequest, id: string): Prom
   return { method, path, status: response.statusCode ?? 0, bytes: sent.byteLength, body: sent };
 }
 
+const KEYS: readonly string[] = [...METHODS, 'headers', 'body'];
+
 function readMethod(given: WorkRequest): [method: string, path: string] {
+  const unknown = Object.keys(given).find((key) => !KEYS.includes(key));
+  if (unknown !== undefined)
+    throw optionError('expectWork() request', `an object of ${KEYS.join(', ')}`, given, `\`${unknown}\` is none.`);
   const named = METHODS.filter((name) => given[name] !== undefined);
   const [name] = named;
   const path = name === undefined ? undefined : given[name];
