@@ -1,12 +1,19 @@
 import type { Server } from 'node:http';
+import { MAX_TIMER_MS } from './core/clock.js';
 import { reasonOf } from './core/reason.js';
 import type { ResolvedOptions } from './perf.options.js';
 import type { PerfApplication } from './request/application.js';
 import type { Feature } from './request/feature.js';
+import { routeName } from './request/routes.js';
 import { afterServerClosed, endKeptConnections, onTermination, whenListening } from './request/shutdown.js';
 
 /** Requests in flight have as long as deferred work, and no less than this. */
 const LEAST_REQUESTS_MS = 1_000;
+const WAITED = 'waited';
+const NO_JOBS = 'took no new jobs';
+/** A shorter wait is left out. */
+const SHOWN_MS = 50;
+const MOST_NAMED = 5;
 /** With `defer: false`. */
 const USUAL_REQUESTS_MS = 10_000;
 
@@ -24,7 +31,9 @@ interface Parts {
  * from the moment at which the server closes, and one line of the log.
  */
 export class Shutdown {
-  private readonly steps = new Map<string, number>();
+  /** In the order in which they ended. */
+  private readonly steps: { readonly name: string; readonly ms: number }[] = [];
+  private lateTimer: NodeJS.Timeout | undefined;
   private readonly requestsMs: number;
   private server: Server | null = null;
   private isLeaving = false;
@@ -74,10 +83,10 @@ export class Shutdown {
   /** The application begins to close, and may still serve requests. */
   async closing(): Promise<void> {
     this.begin();
-    this.mark('waited');
+    this.mark(WAITED);
     if (this.server !== null) endKeptConnections(this.server);
     for (const feature of this.parts.features()) await this.isolated('closing', () => feature.closing?.());
-    this.mark('took no new jobs');
+    this.mark(NO_JOBS);
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. Never rejects. */
@@ -100,7 +109,8 @@ export class Shutdown {
     await this.isolated('flushing', () => application.recorder.close(this.flushLeftMs));
     for (const feature of lastFirst) await this.isolated('closing', () => feature.close?.(this.flushLeftMs));
     this.mark('flushed');
-    if (options.enabled && this.steps.has('took no new jobs')) application.logger.log(this.describe());
+    clearTimeout(this.lateTimer);
+    if (options.enabled && this.steps.some(({ name }) => name === NO_JOBS)) application.logger.log(this.describe());
   }
 
   /** A stream or a long request keeps the server open: accepted work is not lost with the process. */
@@ -122,15 +132,31 @@ export class Shutdown {
 
   private startDeadline(): void {
     if (this.closingMs !== null) return;
-    this.mark('waited');
+    this.mark(WAITED);
     this.closingMs = this.markedMs;
+    this.lateTimer = setTimeout(() => this.reportOpen(), Math.min(this.totalMs, MAX_TIMER_MS)).unref();
   }
 
-  /** Adds the time since the last mark to this step. */
-  private mark(step: string): void {
+  private mark(name: string): void {
     const nowMs = this.parts.application.nowMs();
-    this.steps.set(step, (this.steps.get(step) ?? 0) + nowMs - this.markedMs);
+    this.steps.push({ name, ms: nowMs - this.markedMs });
     this.markedMs = nowMs;
+  }
+
+  /** The server waits for open requests without end, until the process is killed: no other line would come. */
+  private reportOpen(): void {
+    const { logger, requests } = this.parts.application;
+    const counts = new Map<string, number>();
+    for (const { route, response } of requests.states()) {
+      const name = route === null ? 'a request' : routeName(route);
+      if (response !== null) counts.set(name, (counts.get(name) ?? 0) + 1);
+    }
+    const open = [...counts].slice(0, MOST_NAMED).map(([name, count]) => `${count} × ${name}`);
+    logger.warn(
+      `Shutdown: not ready, ${this.describeSteps()}. Still open ${seconds(this.totalMs)} after the wait: ` +
+        `${open.length === 0 ? 'connections without a request' : open.join(', ')}. The server waits for them: end streams in ` +
+        '`onModuleDestroy()`, or set `forceCloseConnections`.',
+    );
   }
 
   private get drainLeftMs(): number {
@@ -155,9 +181,13 @@ export class Shutdown {
   }
 
   private describe(): string {
-    const steps = [...this.steps].map(([step, ms]) => `${step} ${seconds(ms)}`).join(', ');
     const tookMs = this.markedMs - this.closingMs!;
-    return `Shutdown: not ready, ${steps}. ${seconds(tookMs)} after the wait, ${seconds(this.totalMs)} at most.`;
+    return `Shutdown: not ready, ${this.describeSteps()}. ${seconds(tookMs)} after the wait, ${seconds(this.totalMs)} at most.`;
+  }
+
+  private describeSteps(): string {
+    const steps = this.steps.filter(({ name, ms }) => name !== WAITED || ms >= SHOWN_MS);
+    return steps.map(({ name, ms }) => `${name} ${seconds(ms)}`).join(', ');
   }
 
   /** One feature that fails to close keeps no other from closing. */
