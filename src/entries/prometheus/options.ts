@@ -40,7 +40,8 @@ export interface PrometheusSinkOptions {
    */
   registry?: AnyRegistry;
   /**
-   * Decides who may read the endpoint; gets the request of Fastify or Express, or Node's with `port`. Others are answered with 403.
+   * Decides who may read the endpoint; gets the request of Fastify or Express, or Node's with `port`. Others are answered with 403. It is not
+   * called for `/metrics` of `eventLoop.port`, which is this machine's unless `eventLoop.host` opens it.
    * @default everyone
    */
   authorize?: Authorize;
