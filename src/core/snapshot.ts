@@ -269,6 +269,8 @@ export interface WorkSnapshot {
   count: number;
   /** Calls that threw, part of `count`. */
   failed: number;
+  /** Calls that began while another one was still running. */
+  overlapped: number;
   running: number;
   /** When the last call began, epoch milliseconds; 0: never. */
   lastAt: number;

@@ -50,7 +50,7 @@ function measure(descriptor: PropertyDescriptor, target: object, key: string | s
       const measured = { owner, name, method: wrapper };
       if (type === null || works.isAnnounced(measured)) return proceed();
       const state = works.begin(type, measured);
-      return state === null ? proceed() : runMeasured(works, state, proceed);
+      return state === null ? proceed() : runMeasured(works, state, proceed, type !== 'method');
     }
     return { wrapper, metadata: [[MEASURED_METADATA, true]] };
   });

@@ -3,8 +3,11 @@ import { isThenable } from '../core/thenable.js';
 import { requestContext, type RequestState } from '../request/request-state.js';
 import type { Works } from './works.js';
 
-/** Runs a call in its scope until what it returns has settled. Passes on its value and its error. */
-export function runMeasured(works: Works, state: RequestState, proceed: () => unknown): unknown {
+/**
+ * Runs a call in its scope until what it returns has settled. Passes on its value and its error. Nest awaits what it calls (`byNest`); the
+ * application may chain what it has called itself: a query builder or a subject is returned as it is, and ends the scope.
+ */
+export function runMeasured(works: Works, state: RequestState, proceed: () => unknown, byNest: boolean): unknown {
   let result: unknown;
   try {
     result = requestContext.run(state, proceed);
@@ -12,8 +15,9 @@ export function runMeasured(works: Works, state: RequestState, proceed: () => un
     works.end(state, true);
     throw error;
   }
-  if (isThenable(result)) return untilSettled(works, state, result);
-  if (result instanceof Observable) return untilCompleted(works, state, result);
+  if (isThenable(result) && (byNest || result instanceof Promise)) return untilSettled(works, state, result);
+  if (result instanceof Observable && (byNest || Object.getPrototypeOf(result) === Observable.prototype))
+    return untilCompleted(works, state, result);
   works.end(state, false);
   return result;
 }

@@ -3,19 +3,19 @@ import type { WorkType } from '../core/record.js';
 import type { Finding, WorkSnapshot } from '../core/snapshot.js';
 import { epochMsOf } from '../core/clock.js';
 import type { Route } from '../request/routes.js';
+import { formatDuration, intervalSchedule, type JobSchedule } from './job-schedule.js';
 
 /** So many of the last times between two runs are remembered. */
 const GAPS = 8;
 /** Fewer give no period. */
 const LEAST_GAPS = 2;
-/** A job is missed when it has not run for so many of its periods. */
-const MISSED_PERIODS = 3;
 
 /** All calls of one measured method. */
 export class WorkRow {
   running = 0;
   private count = 0;
   private failed = 0;
+  private overlapped = 0;
   /** Monotonic milliseconds at which the last run began; null before the first. */
   private lastMs: number | null = null;
   private readonly gaps: number[] = [];
@@ -25,14 +25,15 @@ export class WorkRow {
     readonly type: WorkType,
     readonly name: string,
     readonly route: Route,
-    /** Milliseconds between two runs, by `@Interval()`; null for other methods. */
-    private readonly intervalMs: number | null,
+    /** Of `@Interval()` and `@Cron()`; null for other methods. */
+    private readonly schedule: JobSchedule | null,
     private readonly madeMs: number,
   ) {}
 
   started(nowMs: number): void {
     if (this.lastMs !== null && this.gaps.push(nowMs - this.lastMs) > GAPS) this.gaps.shift();
     this.lastMs = nowMs;
+    if (this.running > 0) this.overlapped += 1;
     this.running += 1;
   }
 
@@ -44,31 +45,27 @@ export class WorkRow {
   }
 
   snapshot(): WorkSnapshot {
-    const { type, name, count, failed, running, lastMs, durations } = this;
+    const { type, name, count, failed, overlapped, running, lastMs, durations } = this;
     const lastAt = lastMs === null ? 0 : Math.round(epochMsOf(lastMs));
-    return { type, name, count, failed, running, lastAt, durationMs: durations.figures() };
+    return { type, name, count, failed, overlapped, running, lastAt, durationMs: durations.figures() };
   }
 
   /** A job that has stopped running; null while it runs as it did. */
   missed(nowMs: number): Finding | null {
+    if (this.type !== 'cron') return null;
+    const sinceMs = this.lastMs ?? this.madeMs;
     const { periodMs } = this;
-    if (this.type !== 'cron' || periodMs === null) return null;
-    const silentMs = nowMs - (this.lastMs ?? this.madeMs);
-    if (silentMs <= MISSED_PERIODS * periodMs) return null;
+    const learned = periodMs === null ? null : intervalSchedule(periodMs);
+    const dueMs = this.schedule?.dueMs(sinceMs) ?? learned?.dueMs(sinceMs) ?? Infinity;
+    if (nowMs <= dueMs) return null;
     const why = this.running === 0 ? '' : ': its last run has not ended';
-    const text = `${this.name} runs every ${duration(periodMs)}, and has not started for ${duration(silentMs)}${why}`;
+    const { when } = this.schedule ?? learned!;
+    const text = `${this.name} runs ${when}, and has not started for ${formatDuration(nowMs - sinceMs)}${why}`;
     return { kind: 'missed-runs', route: null, text };
   }
 
   /** The longest of the last times between two runs: a job of weekdays rests longer than a day. */
   private get periodMs(): number | null {
-    if (this.intervalMs !== null) return this.intervalMs;
     return this.gaps.length < LEAST_GAPS ? null : Math.max(...this.gaps);
   }
-}
-
-function duration(ms: number): string {
-  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
-  if (ms < 600_000) return `${Math.round(ms / 1_000)} s`;
-  return ms < 36_000_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
 }

@@ -10,11 +10,13 @@ import {
   RESOLVER_TYPE_METADATA,
 } from '../request/nest-metadata.js';
 import { servesRoute } from '../request/route-handler.js';
+import { CronSchedule, intervalSchedule, type CronRegistry, type JobSchedule } from './job-schedule.js';
 
 /** Written by @nestjs/bull, @nestjs/schedule and @nestjs/event-emitter. */
 const QUEUE_PROCESS_METADATA = 'bull:module_queue_process';
 const SCHEDULER_TYPE_METADATA = 'SCHEDULER_TYPE';
 const SCHEDULE_INTERVAL_METADATA = 'SCHEDULE_INTERVAL_OPTIONS';
+const SCHEDULE_CRON_METADATA = 'SCHEDULE_CRON_OPTIONS';
 const EVENT_LISTENER_METADATA = 'EVENT_LISTENER_METADATA';
 /** `PatternHandler.EVENT` of @nestjs/microservices. */
 const EVENT_PATTERN = 2;
@@ -48,8 +50,11 @@ export function chooseWorkType(owner: object, name: string, method: object): Wor
   return isProcessor ? 'queue' : (findEntryType(method) ?? 'method');
 }
 
-/** Milliseconds of `@Interval()`; null for another method: a cron expression gives no period. */
-export function readInterval(method: object): number | null {
-  const given = Reflect.getMetadata(SCHEDULE_INTERVAL_METADATA, method) as { timeout?: unknown } | undefined;
-  return typeof given?.timeout === 'number' ? given.timeout : null;
+/** The schedule of `@Interval()` or `@Cron()`; null for another method. */
+export function readSchedule(method: object, registry: CronRegistry | null): JobSchedule | null {
+  const interval = Reflect.getMetadata(SCHEDULE_INTERVAL_METADATA, method) as { timeout?: unknown } | undefined;
+  if (typeof interval?.timeout === 'number') return intervalSchedule(interval.timeout);
+  const cron = Reflect.getMetadata(SCHEDULE_CRON_METADATA, method) as { cronTime?: unknown; name?: string } | undefined;
+  if (registry === null || typeof cron?.cronTime !== 'string') return null;
+  return new CronSchedule(cron.cronTime, cron.name ?? null, registry);
 }

@@ -18,13 +18,16 @@ import { readHandler } from '../request/route-handler.js';
 import { isMeasured } from '../request/routes.js';
 import { workOption } from './work.options.js';
 import { WorkRow } from './work-row.js';
-import { readInterval } from './work-type.js';
+import type { CronRegistry } from './job-schedule.js';
+import { readSchedule } from './work-type.js';
 import { isMeasuredClass, isMeasuredMethod, registerWorks, type MeasuredMethod, type Works } from './works.js';
 
 /** Messages, jobs, events, sockets, resolvers and methods of one application: each call is a scope of its own. */
 export class WorkFeature implements Feature, Works {
   private readonly rows = new Map<string, WorkRow>();
   private readonly announced = new WeakMap<RequestState, MeasuredMethod>();
+  /** Of @nestjs/schedule, where the application imports it. */
+  private registry: CronRegistry | null = null;
   private readonly calls = new WeakMap<RequestState, { readonly row: WorkRow; readonly overlapped: boolean }>();
 
   constructor(
@@ -113,7 +116,11 @@ export class WorkFeature implements Feature, Works {
   }
 
   private register(modules: ModulesContainer): void {
-    for (const wrapper of listWrappers(modules)) {
+    const wrappers = listWrappers(modules);
+    const registry: unknown = wrappers.find(({ name }) => name === 'SchedulerRegistry')?.instance;
+    if (typeof (registry as Partial<CronRegistry> | undefined)?.getCronJobs === 'function')
+      this.registry = registry as CronRegistry;
+    for (const wrapper of wrappers) {
       const prototype = findPrototype(wrapper);
       if (prototype === null || !isMeasuredClass(prototype)) continue;
       const instance: unknown = wrapper.instance;
@@ -122,11 +129,12 @@ export class WorkFeature implements Feature, Works {
     }
   }
 
-  /** A job that never starts is missed too, where `@Interval()` has its period. */
+  /** A job that never starts is missed too, where its decorator tells when it runs. */
   private expectRuns(prototype: object): void {
     const owner = prototype.constructor;
     for (const [name, method] of listMethods(prototype))
-      if (isMeasuredMethod(method) && readInterval(method) !== null) this.findRow('cron', { owner, name, method });
+      if (isMeasuredMethod(method) && readSchedule(method, this.registry) !== null)
+        this.findRow('cron', { owner, name, method });
   }
 
   private openScope(): RequestState | null {
@@ -141,7 +149,7 @@ export class WorkFeature implements Feature, Works {
     const full = `${owner.name}.${name}`;
     return entryOf(this.rows, `${type} ${full}`, () => {
       const route = routes.create(type.toUpperCase(), full, readHandler(owner, method, name));
-      return new WorkRow(type, full, route, readInterval(method), nowMs());
+      return new WorkRow(type, full, route, readSchedule(method, this.registry), nowMs());
     });
   }
 }

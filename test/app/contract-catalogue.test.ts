@@ -56,7 +56,7 @@ it('a page of the catalogue example keeps its contract', runs, async () => {
 
 it('a planted N+1 breaks it, and the message names the target and its calls', runs, async () => {
   const message = await check(PlantedCatalogue);
-  expect(message.split('\n')[0]).toBe('GET /catalogue/0: database 12 calls (expected at least 1, at most 1 calls)');
-  expect(message).toMatch(/^ {2}database {2,}at least 1, at most 1 calls {2,}12 calls {3}<--$/m);
+  expect(message.split('\n')[0]).toBe('GET /catalogue/0: database 12 calls (expected exactly 1 call)');
+  expect(message).toMatch(/^ {2}database {2,}exactly 1 call {2,}12 calls {3}<--$/m);
   expect(message).toMatch(new RegExp(`^ {2}${REDIS.replaceAll('.', '\\.')} {3}13 calls`, 'm'));
 });

@@ -1,7 +1,7 @@
 import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { MessagePattern } from '@nestjs/microservices';
 import { Redis } from 'ioredis';
-import { lastValueFrom } from 'rxjs';
+import { lastValueFrom, Subject } from 'rxjs';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { Measured, PerfInterceptor, PerfService, type WorkRecord } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
@@ -89,6 +89,51 @@ it('passes on what is returned and thrown, as the same object', async () => {
   expect(seen.map(({ outcome }) => outcome).toSorted()).toEqual(['completed', 'failed', 'failed']);
 });
 
+/** As Knex and Mongoose have them: runs when somebody awaits it. */
+class Query {
+  where(): this {
+    return this;
+  }
+  // eslint-disable-next-line unicorn/no-thenable -- query builders are
+  then<T>(resolve: (value: string) => T): Promise<T> {
+    return work.redis!.get('a').then(() => resolve('rows'));
+  }
+}
+
+it('returns a query that the application may chain as it is, and measures one that Nest awaits', async () => {
+  const [query, changes] = [new Query(), new Subject<number>()];
+  @Injectable()
+  class Repository {
+    @Measured()
+    query() {
+      return query;
+    }
+    @Measured()
+    changes() {
+      return changes;
+    }
+    @Interval(60_000)
+    @Measured()
+    job() {
+      return query;
+    }
+  }
+  app = await startMeasured({}, { providers: [Repository] });
+  const repository = app.app.get(Repository);
+  expect([repository.query(), repository.query().where(), repository.changes()]).toEqual([query, query, changes]);
+  expect(repository.query()).toBe(query);
+  expect(await repository.job()).toBe('rows');
+  const seen = await records(5);
+  const calls = seen.map(
+    (record) => `${record.type} ${record.name} ${record.upstream?.length === 0 ? 0 : callsOf(record)}`,
+  );
+  expect(calls.toSorted()).toEqual([
+    'cron Repository.job 1',
+    'method Repository.changes 0',
+    ...Array.from({ length: 3 }, () => 'method Repository.query 0'),
+  ]);
+});
+
 it('counts a part of an HTTP request for itself and for the request', async () => {
   app = await startMeasured();
   expect((await fetch(`${app.url}/orders`)).status).toBe(200);
@@ -113,7 +158,7 @@ it('says that a run began while another one was still running', async () => {
   const job = app.app.get(SlowJob);
   const runs = [job.run(), job.run()];
   const rows = app.app.get(PerfService).snapshot().work;
-  expect(rows.find(({ name }) => name === 'SlowJob.run')).toMatchObject({ running: 2, count: 0 });
+  expect(rows.find(({ name }) => name === 'SlowJob.run')).toMatchObject({ running: 2, count: 0, overlapped: 1 });
   finish();
   await Promise.all(runs);
   const seen = (await records(2)).toSorted((a, b) => a.startedAt - b.startedAt);

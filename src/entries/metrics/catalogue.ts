@@ -142,6 +142,11 @@ const ROWS: readonly Row[] = [
     'When the last call of a measured method began, seconds since the epoch.',
     byWork(({ lastAt }) => lastAt / 1_000),
   ],
+  [
+    counter('perf.work.overlapped', '{call}'),
+    'Calls of a measured method that began while another one was still running.',
+    byWork(({ overlapped }) => overlapped),
+  ],
 
   // The servers that the application calls. Never by user, path or statement.
   [

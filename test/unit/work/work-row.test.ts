@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { CronSchedule, intervalSchedule, type JobSchedule } from '../../../src/work/job-schedule.js';
 import { WorkRow } from '../../../src/work/work-row.js';
 
 const MIN = 60_000;
-const row = (type: 'cron' | 'method' = 'cron', intervalMs: number | null = null): WorkRow =>
-  new WorkRow(type, 'ReportsJob.rebuild', {} as never, intervalMs, 0);
+const row = (type: 'cron' | 'method' = 'cron', schedule: JobSchedule | null = null): WorkRow =>
+  new WorkRow(type, 'ReportsJob.rebuild', {} as never, schedule, 0);
 const run = (of: WorkRow, ...startsMs: number[]): void => {
   for (const ms of startsMs) {
     of.started(ms);
@@ -28,13 +29,31 @@ describe('a job is missed', () => {
   });
 
   it('after three intervals where a decorator tells them, though it has never run', () => {
-    const job = row('cron', MIN);
+    const job = row('cron', intervalSchedule(MIN));
     expect(job.missed(3 * MIN)).toBeNull();
     expect(job.missed(20 * MIN)?.text).toBe('ReportsJob.rebuild runs every 60 s, and has not started for 20 min');
   });
 
+  it('when its cron expression has let three runs pass, and never while it is stopped', () => {
+    // As `cron` has it: of a job at each full five minutes.
+    const cronTime = {
+      source: '*/5 * * * *',
+      getNextDateFrom: (start: Date) => new Date((Math.floor(start.getTime() / (5 * MIN)) + 1) * 5 * MIN),
+    };
+    const jobs = new Map([['some id', { cronTime, isActive: true }]]);
+    const job = row('cron', new CronSchedule('*/5 * * * *', null, { getCronJobs: () => jobs }));
+    expect(job.missed(10 * MIN)).toBeNull();
+    expect(job.missed(16 * MIN)?.text).toBe(
+      "ReportsJob.rebuild runs at '*/5 * * * *', and has not started for 16 min",
+    );
+    jobs.get('some id')!.isActive = false;
+    expect(job.missed(16 * MIN)).toBeNull();
+    jobs.clear();
+    expect(job.missed(16 * MIN)).toBeNull();
+  });
+
   it('also where its last run hangs, and the text says so', () => {
-    const job = row('cron', MIN);
+    const job = row('cron', intervalSchedule(MIN));
     job.started(0);
     expect(job.missed(4 * MIN)?.text).toContain('has not started for 240 s: its last run has not ended');
   });
