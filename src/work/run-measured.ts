@@ -25,8 +25,10 @@ export function runMeasured(works: Works, state: RequestState, proceed: () => un
 /** A rejection that nobody handles is still reported as one: what is returned rejects as well. */
 async function untilSettled(works: Works, state: RequestState, result: PromiseLike<unknown>): Promise<unknown> {
   let failed = true;
+  // A query that runs when it is awaited runs in its scope, on every Node.
+  const start = (): Promise<unknown> => new Promise((resolve, reject) => void result.then(resolve, reject));
   try {
-    const value = await result;
+    const value = await (result instanceof Promise ? result : requestContext.run(state, start));
     failed = false;
     return value;
   } finally {
