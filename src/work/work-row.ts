@@ -25,7 +25,7 @@ export class WorkRow {
     readonly type: WorkType,
     readonly name: string,
     readonly route: Route,
-    /** Of `@Interval()` and `@Cron()`; null for other methods. */
+    /** By `@Interval()` and `@Cron()`; null for other methods. */
     private readonly schedule: JobSchedule | null,
     private readonly madeMs: number,
   ) {}

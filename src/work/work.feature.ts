@@ -26,7 +26,7 @@ import { isMeasuredClass, isMeasuredMethod, registerWorks, type MeasuredMethod, 
 export class WorkFeature implements Feature, Works {
   private readonly rows = new Map<string, WorkRow>();
   private readonly announced = new WeakMap<RequestState, MeasuredMethod>();
-  /** Of @nestjs/schedule, where the application imports it. */
+  /** The registry of @nestjs/schedule, where the application imports it. */
   private registry: CronRegistry | null = null;
   private readonly calls = new WeakMap<RequestState, { readonly row: WorkRow; readonly overlapped: boolean }>();
 
