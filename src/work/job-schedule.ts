@@ -1,20 +1,21 @@
 import { epochMsOf } from '../core/clock.js';
 
 /** A job is missed when so many runs were due and it has not started. */
-export const MISSED_RUNS = 3;
+const MISSED_RUNS = 3;
 
-/** When a job runs, as its decorator says. Monotonic milliseconds. */
-export interface JobSchedule {
-  /** `'every 60 s'`, `"at '0 9 * * 1-5'"` */
-  readonly when: string;
-  /** When the third run after `sinceMs` is due; Infinity: the job is stopped on purpose; null: unknown. */
-  dueMs(sinceMs: number): number | null;
+/** Milliseconds; `dueMs` on the monotonic clock. */
+interface Expectation {
+  readonly periodMs: number;
+  /** When the third run is due. */
+  readonly dueMs: number;
 }
 
-export const intervalSchedule = (intervalMs: number): JobSchedule => ({
-  when: `every ${formatDuration(intervalMs)}`,
-  dueMs: (sinceMs) => sinceMs + MISSED_RUNS * intervalMs,
-});
+/** When a job runs, as its decorator tells; null while it is unknown. */
+export type JobSchedule = (sinceMs: number) => Expectation | null;
+
+export const intervalSchedule =
+  (periodMs: number): JobSchedule =>
+  (sinceMs) => ({ periodMs, dueMs: sinceMs + MISSED_RUNS * periodMs });
 
 /** The parts that are read of @nestjs/schedule's registry, and of the jobs of `cron` in it. */
 export interface CronRegistry {
@@ -26,49 +27,37 @@ interface CronJob {
     readonly timeZone?: string;
     getNextDateFrom(start: Date, timeZone?: string): { valueOf(): number };
   };
-  /** Before `cron` 4: `running`. */
-  readonly isActive?: boolean;
-  readonly running?: boolean;
 }
 
-/** `@Cron()`: the job of its name, or any of the same expression, computes when it runs. */
-export class CronSchedule implements JobSchedule {
-  readonly when: string;
-  private known = { sinceMs: NaN, dueMs: 0 };
-
-  constructor(
-    private readonly expression: string,
-    private readonly name: string | null,
-    private readonly registry: CronRegistry,
-  ) {
-    this.when = `at '${expression}'`;
-  }
-
-  dueMs(sinceMs: number): number | null {
+/** `@Cron()`: the job of its name, or any of the same expression, computes when it runs. A job that is stopped has died too. */
+export function cronSchedule(expression: string, name: string | null, registry: CronRegistry): JobSchedule {
+  let known: (Expectation & { readonly sinceMs: number }) | null = null;
+  const findJob = (): CronJob | undefined => {
+    const jobs = registry.getCronJobs();
+    const named = name === null ? undefined : jobs.get(name);
+    return named ?? [...jobs.values()].find(({ cronTime }) => cronTime.source === expression);
+  };
+  return (sinceMs) => {
+    if (known?.sinceMs === sinceMs) return known;
     try {
-      const job = this.findJob();
-      if (job === null) return null;
-      if (job.isActive === false || job.running === false) return Infinity;
-      if (this.known.sinceMs !== sinceMs) this.known = { sinceMs, dueMs: computeDue(job, sinceMs) };
-      return this.known.dueMs;
+      const job = findJob();
+      if (job !== undefined) known = { sinceMs, ...expectRuns(job, sinceMs) };
+      return job === undefined ? null : known;
     } catch {
       // A version of `cron` that computes dates in another way.
       return null;
     }
-  }
-
-  private findJob(): CronJob | null {
-    const jobs = this.registry.getCronJobs();
-    const named = this.name === null ? undefined : jobs.get(this.name);
-    return named ?? [...jobs.values()].find(({ cronTime }) => cronTime.source === this.expression) ?? null;
-  }
+  };
 }
 
-function computeDue({ cronTime }: CronJob, sinceMs: number): number {
+/** The period is the shortest time between two of the runs: a job of weekdays runs every 24 h. */
+function expectRuns({ cronTime }: CronJob, sinceMs: number): Expectation {
+  const next = (at: number): number => cronTime.getNextDateFrom(new Date(at), cronTime.timeZone).valueOf();
   const sinceAt = epochMsOf(sinceMs);
-  let at = sinceAt;
-  for (let i = 0; i < MISSED_RUNS; i++) at = cronTime.getNextDateFrom(new Date(at), cronTime.timeZone).valueOf();
-  return sinceMs + at - sinceAt;
+  const first = next(sinceAt);
+  const second = next(first);
+  const third = next(second);
+  return { periodMs: Math.min(second - first, third - second), dueMs: sinceMs + third - sinceAt };
 }
 
 export function formatDuration(ms: number): string {

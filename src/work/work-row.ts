@@ -54,18 +54,15 @@ export class WorkRow {
   missed(nowMs: number): Finding | null {
     if (this.type !== 'cron') return null;
     const sinceMs = this.lastMs ?? this.madeMs;
-    const { periodMs } = this;
-    const learned = periodMs === null ? null : intervalSchedule(periodMs);
-    const dueMs = this.schedule?.dueMs(sinceMs) ?? learned?.dueMs(sinceMs) ?? Infinity;
-    if (nowMs <= dueMs) return null;
+    const expected = this.schedule?.(sinceMs) ?? this.learned?.(sinceMs) ?? null;
+    if (expected === null || nowMs <= expected.dueMs) return null;
     const why = this.running === 0 ? '' : ': its last run has not ended';
-    const { when } = this.schedule ?? learned!;
-    const text = `${this.name} runs ${when}, and has not started for ${formatDuration(nowMs - sinceMs)}${why}`;
+    const text = `${this.name} runs every ${formatDuration(expected.periodMs)}, and has not started for ${formatDuration(nowMs - sinceMs)}${why}`;
     return { kind: 'missed-runs', route: null, text };
   }
 
-  /** The longest of the last times between two runs: a job of weekdays rests longer than a day. */
-  private get periodMs(): number | null {
-    return this.gaps.length < LEAST_GAPS ? null : Math.max(...this.gaps);
+  /** By the longest of the last times between two runs: a job of weekdays rests longer than a day. */
+  private get learned(): JobSchedule | null {
+    return this.gaps.length < LEAST_GAPS ? null : intervalSchedule(Math.max(...this.gaps));
   }
 }

@@ -10,7 +10,7 @@ import {
   RESOLVER_TYPE_METADATA,
 } from '../request/nest-metadata.js';
 import { servesRoute } from '../request/route-handler.js';
-import { CronSchedule, intervalSchedule, type CronRegistry, type JobSchedule } from './job-schedule.js';
+import { cronSchedule, intervalSchedule, type CronRegistry, type JobSchedule } from './job-schedule.js';
 
 /** Written by @nestjs/bull, @nestjs/schedule and @nestjs/event-emitter. */
 const QUEUE_PROCESS_METADATA = 'bull:module_queue_process';
@@ -50,11 +50,17 @@ export function chooseWorkType(owner: object, name: string, method: object): Wor
   return isProcessor ? 'queue' : (findEntryType(method) ?? 'method');
 }
 
+interface CronOptions {
+  readonly cronTime?: unknown;
+  readonly name?: string;
+  readonly disabled?: boolean;
+}
+
 /** The schedule of `@Interval()` or `@Cron()`; null for another method. */
 export function readSchedule(method: object, registry: CronRegistry | null): JobSchedule | null {
   const interval = Reflect.getMetadata(SCHEDULE_INTERVAL_METADATA, method) as { timeout?: unknown } | undefined;
   if (typeof interval?.timeout === 'number') return intervalSchedule(interval.timeout);
-  const cron = Reflect.getMetadata(SCHEDULE_CRON_METADATA, method) as { cronTime?: unknown; name?: string } | undefined;
-  if (registry === null || typeof cron?.cronTime !== 'string') return null;
-  return new CronSchedule(cron.cronTime, cron.name ?? null, registry);
+  const cron = Reflect.getMetadata(SCHEDULE_CRON_METADATA, method) as CronOptions | undefined;
+  if (registry === null || typeof cron?.cronTime !== 'string' || cron.disabled === true) return null;
+  return cronSchedule(cron.cronTime, cron.name ?? null, registry);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CronSchedule, intervalSchedule, type JobSchedule } from '../../../src/work/job-schedule.js';
+import { cronSchedule, intervalSchedule, type JobSchedule } from '../../../src/work/job-schedule.js';
 import { WorkRow } from '../../../src/work/work-row.js';
 
 const MIN = 60_000;
@@ -34,22 +34,22 @@ describe('a job is missed', () => {
     expect(job.missed(20 * MIN)?.text).toBe('ReportsJob.rebuild runs every 60 s, and has not started for 20 min');
   });
 
-  it('when its cron expression has let three runs pass, and never while it is stopped', () => {
+  it('when its cron expression has let three runs pass, though it has never run', () => {
     // As `cron` has it: of a job at each full five minutes.
     const cronTime = {
       source: '*/5 * * * *',
       getNextDateFrom: (start: Date) => new Date((Math.floor(start.getTime() / (5 * MIN)) + 1) * 5 * MIN),
     };
-    const jobs = new Map([['some id', { cronTime, isActive: true }]]);
-    const job = row('cron', new CronSchedule('*/5 * * * *', null, { getCronJobs: () => jobs }));
+    const jobs = new Map([['some id', { cronTime }]]);
+    const job = row('cron', cronSchedule('*/5 * * * *', null, { getCronJobs: () => jobs }));
     expect(job.missed(10 * MIN)).toBeNull();
-    expect(job.missed(16 * MIN)?.text).toBe(
-      "ReportsJob.rebuild runs at '*/5 * * * *', and has not started for 16 min",
-    );
-    jobs.get('some id')!.isActive = false;
-    expect(job.missed(16 * MIN)).toBeNull();
+    expect(job.missed(16 * MIN)?.text).toBe('ReportsJob.rebuild runs every 300 s, and has not started for 16 min');
+    run(job, 17 * MIN);
+    expect(job.missed(26 * MIN)).toBeNull();
+    expect(job.missed(33 * MIN)?.text).toBe('ReportsJob.rebuild runs every 300 s, and has not started for 16 min');
     jobs.clear();
-    expect(job.missed(16 * MIN)).toBeNull();
+    run(job, 34 * MIN);
+    expect(job.missed(60 * MIN)).toBeNull();
   });
 
   it('also where its last run hangs, and the text says so', () => {
