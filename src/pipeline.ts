@@ -51,7 +51,7 @@ export function buildPipeline(parts: PipelineParts, requests: RequestTracker): P
       users && ((state) => users.ended(state)),
       work && ((state) => work.ended(state)),
       recordings && ((state) => recordings.ended(state)),
-      defer?.engine && ((state) => defer.ended(state)),
+      defer?.engine && ((state) => state.work?.ended(state)),
     ]),
   };
 }

@@ -24,7 +24,7 @@ export const unstarted = (
 
 /** States of an item: it waits and runs in this process, or is buffered on its way to a queue or store. The rest are ends. */
 const NOWHERE = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
-type Standing = keyof typeof NOWHERE;
+type ItemState = keyof typeof NOWHERE;
 
 /** Counts every item from acceptance to its end: each is in one place, so the books always balance. */
 export class Counters {
@@ -66,7 +66,7 @@ export class Counters {
   }
 
   /** `from` null: they are not counted yet. */
-  move(from: Standing | null, to: Standing, items = 1): void {
+  move(from: ItemState | null, to: ItemState, items = 1): void {
     if (from !== null) this.items[from] -= items;
     this.items[to] += items;
     this.announceIdle();
@@ -78,23 +78,25 @@ export class Counters {
     this.announceIdle();
   }
 
-  fail(from: Standing | null, item: Ended, error: unknown, outcome: 'failed' | 'timeout' = 'failed'): void {
+  complete(from: ItemState, item: Ended): void {
+    this.record(item, 'completed');
+    this.move(from, 'ran');
+  }
+
+  fail(from: ItemState | null, item: Ended, error: unknown, outcome: 'failed' | 'timeout' = 'failed'): void {
     this.move(from, 'failed');
-    this.tellFailure(item, outcome, error);
+    this.reportFailure(item, outcome, error);
   }
 
   /** `from` null: refused at once. It counts as accepted, so that nothing goes uncounted. */
-  drop(from: Standing | null, item: Ended, why: string): void {
+  drop(from: ItemState | null, item: Ended, why: string): void {
     this.move(from, 'dropped');
     this.record(item, 'dropped', why);
     const message = `deferred work "${item.name}" dropped: ${why}`;
     this.report.report(message, `${message}.`);
   }
 
-  /**
-   * An attempt of a worker. The job was counted where it was stored, in whichever process: here only a failure counts,
-   * as one item more.
-   */
+  /** An attempt of a worker. The job was counted where it was stored, in whichever process: here only a failure counts, as one item more. */
   ran(item: Ended, outcome: 'completed' | 'failed' | 'timeout', error: unknown, again: boolean): void {
     // It was put back when the application closed.
     if (this.closed) return;
@@ -102,7 +104,7 @@ export class Counters {
     else if (!again) this.fail(null, item, error, outcome);
     else {
       this.retried += 1;
-      this.tellFailure(item, outcome, error);
+      this.reportFailure(item, outcome, error);
     }
   }
 
@@ -110,7 +112,7 @@ export class Counters {
     this.publish?.({ kind: 'deferred', at: Date.now(), ...item, outcome, error });
   }
 
-  private tellFailure(item: Ended, outcome: 'failed' | 'timeout', error: unknown): void {
+  private reportFailure(item: Ended, outcome: 'failed' | 'timeout', error: unknown): void {
     const reason = reasonOf(error);
     this.record(item, outcome, reason);
     const cause = `deferred work "${item.name}" ${outcome === 'timeout' ? 'timed out' : 'failed'}: ${reason}`;

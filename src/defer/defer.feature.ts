@@ -1,4 +1,4 @@
-import { RejectedList, type Rejected } from '../ports/rejected.js';
+import { RejectedList } from '../ports/rejected.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
 import {
@@ -8,7 +8,6 @@ import {
   type FeatureBoot,
   type FeatureDefinition,
 } from '../request/feature.js';
-import type { RequestState } from '../request/request-state.js';
 import { DeferEngine } from './defer-engine.js';
 import { declarationsOn, refuseStrayWork } from './decorator/defer-work.decorator.js';
 import { deferOption, type ResolvedDeferOptions } from './defer.options.js';
@@ -21,7 +20,7 @@ import { WorkProviders } from './decorator/work-providers.js';
 const NEWEST = 30;
 
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, and refuses calls then. */
-export class DeferFeature implements Feature, RejectedList {
+export class DeferFeature implements Feature {
   readonly service: Deferrer;
   readonly engine: DeferEngine | null;
   readonly drainsEarly = true;
@@ -39,7 +38,6 @@ export class DeferFeature implements Feature, RejectedList {
 
   /** @throws PERF_ERR_OFF, PERF_ERR_STORE, PERF_ERR_MISSING_PEER, PERF_ERR_DEFER_WORK, PERF_ERR_DECORATOR naming the handler (when it is placed) */
   async install({ modules, handlers }: FeatureBoot): Promise<void> {
-    const { requests } = this.host;
     const { engine } = this;
     runningDeferrers.add(this.service);
     if (engine === null) {
@@ -47,13 +45,13 @@ export class DeferFeature implements Feature, RejectedList {
       if (decorated !== undefined) throw offError(`@DeferWork on ${decorated.handler.name}`);
       return;
     }
-    requests.deferrer = this.service;
-    const say = (cause: string, message: string): void => this.host.report.report(cause, message);
-    const providers = new WorkProviders(modules, say);
+    const report = (cause: string, message: string): void => this.host.report.report(cause, message);
+    const providers = new WorkProviders(modules, report);
     refuseStrayWork(modules);
-    this.service.works = providers;
     providers.scan();
-    const works = (this.service.handlers = new HandlerWorks(engine, providers));
+    this.service.works = providers;
+    const works = new HandlerWorks(engine, providers);
+    this.host.requests.deferrer = works;
     const queues = new Set(providers.queues);
     for (const { method, controller, handler, sendsEvents } of handlers) {
       for (const declaration of declarationsOn(method)) {
@@ -61,15 +59,7 @@ export class DeferFeature implements Feature, RejectedList {
         works.plan(declaration, controller, handler.name, sendsEvents);
       }
     }
-    await engine.durable?.start(new DurableWorker(providers, engine.counters, queues, say));
-  }
-
-  ended(state: RequestState): void {
-    this.service.ended(state);
-  }
-
-  async rejected(): Promise<readonly Rejected[]> {
-    return (await this.engine?.rejected({ offset: -NEWEST, limit: NEWEST })) ?? [];
+    await engine.durable?.start(new DurableWorker(providers, engine.counters, queues, report));
   }
 
   start(): void {
@@ -82,11 +72,7 @@ export class DeferFeature implements Feature, RejectedList {
   }
 
   unready(): readonly string[] {
-    if (this.engine === null) return [];
-    const { capacity, durable } = this.engine;
-    const capacities = durable?.needsMemory === true ? [capacity, durable.capacity] : [capacity];
-    const full = capacities.filter(({ left }) => left <= 0);
-    return full.map(({ whyFull }) => `deferred work is full: ${whyFull}`);
+    return (this.engine?.whyFull() ?? []).map((why) => `deferred work is full: ${why}`);
   }
 
   async idle(): Promise<void> {
@@ -98,12 +84,9 @@ export class DeferFeature implements Feature, RejectedList {
   }
 
   drain(leftMs: number): Promise<void> {
-    return (this.draining ??= this.drainOnce(leftMs));
-  }
-
-  private async drainOnce(leftMs: number): Promise<void> {
     runningDeferrers.delete(this.service);
-    await this.engine?.drain(Math.min(leftMs, this.engine.options.drainTimeoutMs));
+    const { engine } = this;
+    return (this.draining ??= engine?.drain(Math.min(leftMs, engine.options.drainTimeoutMs)) ?? Promise.resolve());
   }
 }
 
@@ -122,6 +105,8 @@ export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {
       [PerfApplication],
       (options: ResolvedDeferOptions | null, application: PerfApplication) => new DeferFeature(options, application),
     ),
-    providePort(RejectedList, DeferFeature, (feature) => (feature.engine === null ? null : feature)),
+    providePort(RejectedList, DeferFeature, ({ engine }): RejectedList | null => {
+      return engine && { rejected: () => engine.rejected({ offset: -NEWEST, limit: NEWEST }) };
+    }),
   ],
 };

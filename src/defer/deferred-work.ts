@@ -51,10 +51,7 @@ export interface BatchItem<T> {
   readonly data: T;
 }
 
-/**
- * Work that takes many items in one call: an INSERT of 500 rows. Items of all requests are collected for a moment
- * (`batch`), and fail and are tried again together.
- */
+/** Work that takes many items in one call: an INSERT of 500 rows. Items of all requests are collected for a moment (`batch`), and fail and are tried again together. */
 // oxlint-disable-next-line typescript/no-explicit-any -- as above
 export interface DeferredBatchWork<T = any> {
   prepare?(context: DeferContext): T | undefined;

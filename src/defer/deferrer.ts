@@ -1,13 +1,10 @@
 import type { Type } from '@nestjs/common';
-import { entryOf } from '../core/entry-of.js';
 import { holdingProcess } from '../core/held-process.js';
 import { PerfError } from '../core/perf.error.js';
 import { pushBounded } from '../core/push-bounded.js';
 import { currentRequest, requestContext, type RequestState } from '../request/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
 import type { RequestTracker } from '../request/tracker.js';
-import type { Declaration } from './decorator/defer-work.decorator.js';
-import type { HandlerWorks } from './decorator/handler-works.js';
 import { mergeWorkOptions } from './decorator/durable-work.decorator.js';
 import { isClass, noStoreError, type AnyWork, type ClassWork, type WorkProviders } from './decorator/work-providers.js';
 import type { DeferEngine } from './defer-engine.js';
@@ -21,12 +18,12 @@ import type {
   JobQueue,
 } from './deferred-work.js';
 import type { RejectedWork } from './spill/dead-letters.js';
-import { holdEnd, RequestWork } from './request-work.js';
-import { TaskSequence, type Armed } from './tasks/task.js';
+import { delayEnd, openRequestWork } from './request-work.js';
+import { TaskSequence, type Armed, type Arming } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 import { isThenable } from '../core/thenable.js';
 
-/** Says nothing of what T is: `NoInfer`, which TypeScript has from 5.4 on. */
+/** Infers no T: `NoInfer`, which TypeScript has from 5.4 on. */
 type GivenFor<T> = [T][T extends unknown ? 0 : never];
 
 /** Deferrers of the applications that run in this process: `defer()` outside a request has no application. */
@@ -42,6 +39,7 @@ const NOBODY_RUNS =
   '`defer()` needs an application that imports PerfModule and has booted, and none runs in this process. ' +
   'Call it within a request, or between the end of the boot and `app.close()`.';
 
+const DEFER = 'deferrer.defer()';
 const ENQUEUE = 'deferrer.enqueue()';
 /** A stream may enqueue for hours. */
 const MAX_COMMITTED = 1_000;
@@ -54,10 +52,8 @@ export class Deferrer {
   works: WorkProviders | null = null;
   /** @internal */
   booted = false;
-  /** Null with the feature off. @internal */
-  handlers: HandlerWorks | null = null;
-  /** By the method that is called, and by class: what calls without options share. */
-  private readonly planned = new Map<string, Map<Type<AnyWork>, ClassWork>>();
+  /** By method and class: calls without options share it. */
+  private readonly planned = { [DEFER]: new Map<Type, ClassWork>(), [ENQUEUE]: new Map<Type, ClassWork>() };
 
   /** @internal */
   constructor(
@@ -77,39 +73,28 @@ export class Deferrer {
    */
   defer<T>(work: Type<DeferredWork<T> | DeferredBatchWork<T>>, data: GivenFor<T>, options?: EnqueueOptions): void;
   defer(work: Type<AnyWork> | ((info: DeferInfo) => unknown), ...more: [unknown?, EnqueueOptions?]): void {
-    const engine = this.enabled('deferrer.defer()');
-    if (typeof work !== 'function') {
-      throw misuse(`\`deferrer.defer()\` takes a function or a class, got ${typeof work}.`);
+    const engine = this.enabled(DEFER);
+    if (typeof work !== 'function') throw misuse(`\`${DEFER}\` takes a function or a class, got ${typeof work}.`);
+    if (isClass(work)) {
+      const planned = this.planClass(engine, work, more[1], DEFER);
+      this.arm(null, (arming) => {
+        const instance = planned.durable ? null : planned.provide(arming.origin?.frameworkRequest);
+        // A failure to make it is reported when it runs.
+        if (isThenable(instance)) instance.catch(() => {});
+        return engine.armClass(planned, instance!, more[0], arming);
+      });
+      return;
     }
-    if (isClass(work)) return this.deferClass(engine, work, more[0], more[1]);
-    const read = readWorkOptions(more[0] as DeferWorkOptions | undefined, 'deferrer.defer()');
+    const read = readWorkOptions(more[0] as DeferWorkOptions | undefined, DEFER);
     if (read.durable) {
       throw misuse(
-        '`deferrer.defer()` cannot make a function durable: a worker finds work by its class. Pass a class, and its data.',
+        `\`${DEFER}\` cannot make a function durable: a worker finds work by its class. Pass a class, and its data.`,
       );
     }
-    const { origin, arming, requestWork } = this.findCaller(read.when);
-    const name = read.name ?? (work.name || (origin?.route?.handler?.name ?? 'deferred task'));
-    this.place(
-      engine.armTask({ ...read, name }, ({ info }) => work(info), arming),
-      requestWork,
-    );
-  }
-
-  private deferClass(engine: DeferEngine, type: Type<AnyWork>, data: unknown, options?: EnqueueOptions): void {
-    const work = this.classWork(engine, type, options, 'deferrer.defer()');
-    const { origin, arming, requestWork } = this.findCaller(null);
-    const instance = work.durable ? null : work.provide(origin?.frameworkRequest);
-    // A failure to make it is reported when it runs.
-    if (isThenable(instance)) instance.catch(() => {});
-    this.place(engine.armClass(work, instance!, data, arming), requestWork);
-  }
-
-  private findCaller(when: DeferWhen | null) {
-    const origin = currentRequest(this.requests);
-    const requestWork = origin === null ? null : this.getRequestWork(origin);
-    const arming = { when, origin, sequence: requestWork ?? new TaskSequence() };
-    return { origin, requestWork, arming };
+    this.arm(read.when, (arming) => {
+      const name = read.name ?? (work.name || (arming.origin?.route?.handler?.name ?? 'deferred task'));
+      return engine.armTask({ ...read, name }, ({ info }) => work(info), arming);
+    });
   }
 
   /**
@@ -122,31 +107,30 @@ export class Deferrer {
     data: GivenFor<T>,
     options?: EnqueueOptions,
   ): Promise<{ id: string }> {
-    const what = ENQUEUE;
-    const engine = this.enabled(what);
+    const engine = this.enabled(ENQUEUE);
     if (typeof work !== 'function' || !isClass(work)) {
-      throw misuse(`\`${what}\` takes a class, got ${typeof work}: a worker finds work by its class.`);
+      throw misuse(`\`${ENQUEUE}\` takes a class, got ${typeof work}: a worker finds work by its class.`);
     }
     if (options?.durable === false) {
-      throw misuse(`\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`);
+      throw misuse(`\`${ENQUEUE}\` stores work: leave \`durable: false\` out, or use \`${DEFER}\`.`);
     }
-    const planned = this.classWork(engine, work, options, what);
+    const planned = this.planClass(engine, work, options, ENQUEUE);
     const origin = currentRequest(this.requests);
     const id = await engine.enqueue(planned, data, origin);
-    if (origin !== null) pushBounded(this.getRequestWork(origin).committed, planned.name, MAX_COMMITTED);
+    if (origin !== null) pushBounded(openRequestWork(origin, engine.undecided).committed, planned.name, MAX_COMMITTED);
     return { id };
   }
 
-  private classWork(
+  private planClass(
     engine: DeferEngine,
     type: Type<AnyWork>,
     options: EnqueueOptions | undefined,
-    what: string,
+    what: typeof DEFER | typeof ENQUEUE,
   ): ClassWork {
-    const known = options === undefined ? this.planned.get(what)?.get(type) : undefined;
+    const known = options === undefined ? this.planned[what].get(type) : undefined;
     if (known !== undefined) return known;
-    const given = what === ENQUEUE ? { ...options, durable: true } : options;
-    const { when: _, ...own } = mergeWorkOptions(type, given) ?? {};
+    const { when: _, ...own } =
+      mergeWorkOptions(type, what === ENQUEUE ? { ...options, durable: true } : options) ?? {};
     const read = readEnqueueOptions(own, what);
     if (this.works === null) {
       throw new PerfError(
@@ -158,7 +142,7 @@ export class Deferrer {
     const provided = this.works.provide(type, null, what, read.durable);
     const name = read.name ?? provided.durableName ?? type.name;
     const work = { ...read, ...provided, type, name, place: name };
-    if (options === undefined) entryOf(this.planned, what, () => new Map()).set(type, work);
+    if (options === undefined) this.planned[what].set(type, work);
     return work;
   }
 
@@ -172,18 +156,17 @@ export class Deferrer {
     if (typeof queue?.addBulk !== 'function') {
       throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
-    const { requestWork, arming } = this.findCaller(null);
-    this.place(engine.armJob(queue, name, data, options, arming), requestWork);
+    this.arm(null, (arming) => engine.armJob(queue, name, data, options, arming));
   }
 
   /** Resolves when nothing is pending, running, or waiting to be stored, and no ended response still awaits its close. */
   async idle(): Promise<void> {
-    const engine = this.enabled('deferrer.idle()');
+    const { counters } = this.enabled('deferrer.idle()');
     await holdingProcess(async () => {
       do {
         await this.requests.settled();
-        await engine.idle();
-      } while (!engine.counters.idle);
+        await counters.whenIdle();
+      } while (!counters.idle);
     });
   }
 
@@ -197,10 +180,7 @@ export class Deferrer {
     return this.enabled('deferrer.rejected()').rejected(page);
   }
 
-  /**
-   * Sends dead letters again under their ids: those with these ids, or all. Resolves with how many there was room for.
-   * @throws PERF_ERR_OFF
-   */
+  /** Sends dead letters again under their ids: those with these ids, or all. Resolves with how many there was room for. @throws PERF_ERR_OFF */
   resend(ids?: readonly string[]): Promise<number> {
     return this.enabled('deferrer.resend()').resend(ids);
   }
@@ -210,20 +190,20 @@ export class Deferrer {
     return this.enabled('deferrer.stats()').stats();
   }
 
-  /** Work that a request has armed. @internal */
-  getRequestWork(state: RequestState): RequestWork {
-    if (state.work !== null) return state.work as RequestWork;
-    const work = new RequestWork(this.enabled('deferrer').undecided);
-    state.work = work;
-    // A handler may go on after its response has closed.
-    if (state.closed) work.ended(state);
-    return work;
+  /** Arms work in the current request; outside of one it is committed at once. */
+  private arm(when: DeferWhen | null, arm: (arming: Arming & { origin: RequestState | null }) => Armed | null): void {
+    const origin = currentRequest(this.requests);
+    const requestWork = origin && openRequestWork(origin, this.engine!.undecided);
+    const armed = arm({ when, origin, sequence: requestWork ?? new TaskSequence() });
+    if (requestWork === null) return armed?.commit(null);
+    if (armed === null) return;
+    requestWork.arm(armed);
+    if (armed.written !== undefined && origin!.response !== null) delayEnd(origin!.response, requestWork);
   }
 
-  /** Runs a handler that a `@DeferWork` has wrapped. @internal */
-  runHandler(declaration: Declaration, controller: unknown, state: RequestState, proceed: () => unknown): unknown {
-    if (this.handlers === null) throw offError(`@DeferWork on ${declaration.method.name}`);
-    return this.handlers.run(declaration, controller, state, this.getRequestWork(state), proceed);
+  private enabled(what: string): DeferEngine {
+    if (this.engine === null) throw offError(what);
+    return this.engine;
   }
 
   /**
@@ -237,24 +217,6 @@ export class Deferrer {
     if (found === undefined) throw new PerfError('PERF_ERR_OFF', NOBODY_RUNS);
     if (found.engine === null) throw offError('defer()');
     return found;
-  }
-
-  /** A request has ended. @internal */
-  ended(state: RequestState): void {
-    state.work?.ended(state);
-  }
-
-  private place(armed: Armed | null, requestWork: RequestWork | null): void {
-    if (armed === null) return;
-    if (requestWork === null) return armed.commit(null);
-    requestWork.arm(armed);
-    const response = currentRequest(this.requests)?.response ?? null;
-    if (armed.written !== undefined && response !== null) holdEnd(response, requestWork);
-  }
-
-  private enabled(what: string): DeferEngine {
-    if (this.engine === null) throw offError(what);
-    return this.engine;
   }
 }
 

@@ -5,7 +5,7 @@ import { NEWER, type Capacity } from './capacity.js';
 import type { DeferWhen } from './deferred-work.js';
 import { TaskSequence, type Armed } from './tasks/task.js';
 
-const HELD: unique symbol = Symbol('perf:end-held');
+const DELAYED: unique symbol = Symbol('perf:end-delayed');
 /** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
 
@@ -18,12 +18,14 @@ interface HandlerCall {
   readonly retractable: boolean;
 }
 
-/**
- * Work that one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when
- * the client has left before there was one, by how the handler ends.
- */
+interface ArmedEntry {
+  readonly entry: Armed;
+  readonly call: HandlerCall | null;
+}
+
+/** Work that one request has armed, in order. The final status decides over it; without one, the end of the handler does. */
 export class RequestWork extends TaskSequence {
-  private armed: { readonly entry: Armed; readonly call: HandlerCall | null }[] = [];
+  private armed: ArmedEntry[] = [];
   private decision: { readonly status: number | null; readonly success: boolean } | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
@@ -46,7 +48,7 @@ export class RequestWork extends TaskSequence {
   arm(entry: Armed, call: HandlerCall | null = null): void {
     if (entry.written !== undefined && this.decision === null) this.waitFor(entry.written);
     if (this.decision !== null) return this.settle(entry, entry.when ?? 'always');
-    const called = ({ call: other }: { readonly call: HandlerCall | null }, at: number): boolean =>
+    const called = ({ call: other }: ArmedEntry, at: number): boolean =>
       call !== null && at >= call.place && other !== null && other.works !== call.works;
     const at = this.armed.findIndex(called);
     this.armed.splice(at < 0 ? this.armed.length : at, 0, { entry, call });
@@ -64,15 +66,14 @@ export class RequestWork extends TaskSequence {
 
   /** Takes back what a call that has failed has armed. */
   retract(works: object): void {
-    const isRetracted = ({ call }: { readonly call: HandlerCall | null }): boolean =>
-      call?.retractable === true && call.works === works;
+    const isRetracted = ({ call }: ArmedEntry): boolean => call?.retractable === true && call.works === works;
     const retracted = this.armed.filter(isRetracted);
     this.armed = this.armed.filter((one) => !isRetracted(one));
     for (const { entry } of retracted) entry.discard();
   }
 
   override dropArmed(capacity: Capacity): boolean {
-    const at = this.armed.findIndex(({ entry }) => entry.holds === capacity);
+    const at = this.armed.findIndex(({ entry }) => entry.capacity === capacity);
     if (at >= 0) this.armed.splice(at, 1)[0]!.entry.drop!(NEWER);
     return at >= 0;
   }
@@ -91,10 +92,7 @@ export class RequestWork extends TaskSequence {
     if (this.abandoned !== null) this.decide(499, success);
   }
 
-  /**
-   * The handler may still fail after its client has left: its unread answer decides. Only requests that
-   * were abandoned with work armed pay for this.
-   */
+  /** The handler may still fail after its client has left: its unread answer decides. Only requests that were abandoned with work armed pay for this. */
   private watch(response: ServerResponse): void {
     if (this.watching !== null) return;
     this.undecided.add(this);
@@ -122,19 +120,29 @@ export class RequestWork extends TaskSequence {
   private settle(entry: Armed, when: DeferWhen): void {
     const { status, success } = this.decision!;
     if (!runsAfter(when, success)) return entry.discard();
-    if (entry.name !== undefined) this.committed.push(entry.name);
+    this.committed.push(entry.name);
     entry.commit(status);
   }
+}
+
+/** Work that a request has armed; made at the first call. */
+export function openRequestWork(state: RequestState, undecided: Set<RequestWork>): RequestWork {
+  if (state.work !== null) return state.work as RequestWork;
+  const work = new RequestWork(undecided);
+  state.work = work;
+  // A handler may go on after its response has closed.
+  if (state.closed) work.ended(state);
+  return work;
 }
 
 /** Whether a response or handler with this end is one that work waits for. */
 export const runsAfter = (when: DeferWhen | null, success: boolean): boolean =>
   when === 'always' || (when === 'success') === success;
 
-/** Holds the last byte of a response until its durable work is on disk. */
-export function holdEnd(response: ServerResponse & { [HELD]?: true }, work: RequestWork): void {
-  if (response[HELD] === true || response.writableEnded) return;
-  response[HELD] = true;
+/** Delays the last byte of a response until its durable work is on disk. */
+export function delayEnd(response: ServerResponse & { [DELAYED]?: true }, work: RequestWork): void {
+  if (response[DELAYED] === true || response.writableEnded) return;
+  response[DELAYED] = true;
   const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
   response.end = (...parameters: unknown[]) => {
     const { written } = work;

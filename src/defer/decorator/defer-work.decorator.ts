@@ -87,10 +87,7 @@ export function declarationsOn(method: object): Declaration[] {
   return declarations;
 }
 
-/**
- * Stops the boot when `@DeferWork` decorates a method without a response to run after: the work would silently never run.
- * @throws PERF_ERR_DECORATOR
- */
+/** Stops the boot when `@DeferWork` decorates a method without a response to run after: the work would silently never run. @throws PERF_ERR_DECORATOR */
 export function refuseStrayWork(modules: ModulesContainer): void {
   for (const { metatype } of listWrappers(modules)) {
     if (typeof metatype !== 'function') continue;

@@ -33,7 +33,7 @@ export function DurableWork(name?: string, options: DeferWorkOptions = {}): Clas
       );
     }
     if (name === undefined && target.name === '') {
-      throw new PerfError('PERF_ERR_DECORATOR', '@DurableWork stands on a class without a name. Pass one to it.');
+      throw new PerfError('PERF_ERR_DECORATOR', '@DurableWork decorates a class without a name. Pass one to it.');
     }
     readWorkOptions({ ...options, durable: true }, `${target.name} @DurableWork`);
     const declared: DurableDeclaration = { name: name ?? target.name, isNamed: name !== undefined, options };

@@ -4,11 +4,11 @@ import { entryOf } from '../../core/entry-of.js';
 import type { PerfRequest } from '../../core/perf-request.js';
 import { PerfError } from '../../core/perf.error.js';
 import { isThenable } from '../../core/thenable.js';
-import type { RequestState } from '../../request/request-state.js';
+import type { RequestState, RunsHandlers } from '../../request/request-state.js';
 import { nameOrigin, unstarted } from '../counters.js';
 import type { DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
-import { type RequestWork, runsAfter } from '../request-work.js';
+import { openRequestWork, type RequestWork, runsAfter } from '../request-work.js';
 import type { Armed } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
 import type { Declaration, DeclaredWork } from './defer-work.decorator.js';
@@ -38,7 +38,7 @@ interface HandlerEnd extends Plan {
 }
 
 /** Runs decorated handlers, and arms their works at their end. */
-export class HandlerWorks {
+export class HandlerWorks implements RunsHandlers {
   /** By declaration, then by controller class. */
   private readonly plans = new Map<Declaration, Map<unknown, Plan>>();
 
@@ -47,10 +47,7 @@ export class HandlerWorks {
     private readonly providers: WorkProviders,
   ) {}
 
-  /**
-   * Plans a decorated method of a controller when the application boots; at its first call where another decorator hides it, or an
-   * overriding method calls that of its base. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE
-   */
+  /** Called at boot; at the first call where another decorator hides the method, or an overriding method calls it. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE */
   plan(declaration: Declaration, controller: unknown, handler: string, streams = false): Plan {
     const plans = entryOf(this.plans, declaration, () => new Map<unknown, Plan>());
     const planOne = (work: DeclaredWork): PlannedWork => this.planOne(work, controller as Type, handler);
@@ -68,27 +65,19 @@ export class HandlerWorks {
     return { ...work, ...provided, name, place: `${name} of "${handler}"` };
   }
 
-  /**
-   * Runs a decorated method of `controller`. A method that returns no promise still returns none, for a handler that another one calls;
-   * except where its works must be made or be on disk first.
-   */
-  run(
-    declaration: Declaration,
-    controller: unknown,
-    origin: RequestState,
-    requestWork: RequestWork,
-    proceed: () => unknown,
-  ): unknown {
+  /** A method that returns no promise still returns none, except where its works must be made or be on disk first. */
+  runHandler(declaration: Declaration, controller: unknown, origin: RequestState, proceed: () => unknown): unknown {
     const type = (controller as object | null | undefined)?.constructor;
     const known = this.plans.get(declaration)?.get(type);
     const { works, streams } = known ?? this.plan(declaration, type, `${type?.name}.${declaration.method.name}`);
+    const requestWork = openRequestWork(origin, this.engine.undecided);
     // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
     requestWork.retract(works);
     const place = requestWork.size;
     const end = { works, streams, origin, requestWork, place, result: undefined, error: null, success: false };
     const ended = this.engine.handlerStarted();
     try {
-      const value = this.runHandler(end, proceed);
+      const value = this.proceed(end, proceed);
       if (isThenable(value)) return settle(value, ended);
       ended();
       return value;
@@ -98,33 +87,29 @@ export class HandlerWorks {
     }
   }
 
-  private runHandler(end: HandlerEnd, proceed: () => unknown): unknown {
-    let value: unknown;
+  private proceed(end: HandlerEnd, proceed: () => unknown): unknown {
     try {
-      value = proceed();
+      const value = proceed();
+      return isThenable(value) ? this.afterPromise(end, value) : this.afterValue(end, value);
     } catch (error) {
-      return after(this.failed(end, error), () => {
-        throw error;
-      });
+      return this.fail(end, error);
     }
-    return isThenable(value) ? this.afterPromise(end, value) : this.afterValue(end, value);
   }
 
   private async afterPromise(end: HandlerEnd, pending: unknown): Promise<unknown> {
-    let value: unknown;
     try {
       // A lazy query runs when it is awaited: once, here.
-      value = await pending;
+      return await this.afterValue(end, await pending);
     } catch (error) {
-      await this.failed(end, error);
-      throw error;
+      return this.fail(end, error);
     }
-    return this.afterValue(end, value);
   }
 
   private afterValue(end: HandlerEnd, value: unknown): unknown {
     if (isObservable(value) && !end.streams) return this.afterStream(end, value);
-    return after(this.succeeded(end, end.streams ? undefined : value), () => value);
+    const armed = this.succeed(end, end.streams ? undefined : value);
+    // At once where there is nothing to wait for.
+    return armed === undefined ? value : armed.then(() => value);
   }
 
   /** An observable is one value: its last, once it has completed, as it is for Nest. */
@@ -141,11 +126,8 @@ export class HandlerWorks {
         });
       });
       const armed = over.then(
-        () => this.succeeded(end, last[0]),
-        async (error: unknown) => {
-          await this.failed(end, error);
-          throw error;
-        },
+        () => this.succeed(end, last[0]),
+        (error: unknown) => this.fail(end, error),
       );
       const delivered = armed.then(
         () => {
@@ -159,12 +141,17 @@ export class HandlerWorks {
   }
 
   /** @throws 503 with `overflow: 'reject'`, where some of it finds no room, on disk or in memory */
-  private succeeded(end: HandlerEnd, result: unknown): Promise<void> | undefined {
+  private succeed(end: HandlerEnd, result: unknown): Promise<void> | undefined {
     return this.armAll(Object.assign(end, { result, success: true }));
   }
 
-  private failed(end: HandlerEnd, error: unknown): Promise<void> | undefined {
-    return this.armAll(Object.assign(end, { error }));
+  /** Throws the error of the handler, once its works are armed, or the 503 of a handler that has succeeded. */
+  private fail(end: HandlerEnd, error: unknown): Promise<never> {
+    const armed = end.success ? undefined : this.armAll(Object.assign(end, { error }));
+    if (armed === undefined) throw error;
+    return armed.then(() => {
+      throw error;
+    });
   }
 
   /** Resolves when all of it is armed: what must be on disk is. Undefined: it is already. */
@@ -188,10 +175,7 @@ export class HandlerWorks {
     });
   }
 
-  /**
-   * Prepares work that the handler's end speaks for. The rest waits for the final status, which exception filters and interceptors
-   * may still turn, and is prepared only should it come to that.
-   */
+  /** Work that the handler's end does not decide is prepared once the final status does: filters and interceptors may turn it. */
   private armFor(work: PlannedWork, end: HandlerEnd): Ready | Promise<Ready> {
     const when = work.when ?? 'success';
     if (runsAfter(when, end.success)) return this.armNow(work, when, end, canAnswer(end));
@@ -228,7 +212,7 @@ export class HandlerWorks {
     const { origin, requestWork } = end;
     const arming = { when, origin, sequence: requestWork };
     if ('run' in work) {
-      return this.engine.armTask(work, ({ told }) => work.run(makeContext(end, told.status)), arming);
+      return this.engine.armTask(work, ({ details }) => work.run(makeContext(end, details.status)), arming);
     }
     const armWith = (instance: AnyWork): Armed | null => {
       const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(makeContext(end));
@@ -252,11 +236,6 @@ const noRoom = (cause: PerfError): Error =>
 
 /** The handler has succeeded, and has not answered by itself. */
 const canAnswer = ({ success, origin }: HandlerEnd): boolean => success && origin.response?.headersSent !== true;
-
-/** At once where there is nothing to wait for. */
-function after<T>(done: Promise<void> | undefined, proceed: () => T): T | Promise<T> {
-  return done === undefined ? proceed() : done.then(proceed);
-}
 
 /** `finally()` of a promise that may be another one than the global: zone.js's, for example. */
 async function settle(pending: unknown, ended: () => void): Promise<unknown> {

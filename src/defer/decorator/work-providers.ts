@@ -80,10 +80,7 @@ export class WorkProviders {
     return [...this.declared.values()].flatMap(({ type }) => readDurableWork(type)?.options.queue ?? []);
   }
 
-  /**
-   * The provider of a class as a controller's module sees it: its own, an imported one, else any. `durable`: jobs shall run it.
-   * @throws PERF_ERR_DEFER_WORK naming the handler
-   */
+  /** The provider that the controller's module sees: its own, an imported one, else any. @throws PERF_ERR_DEFER_WORK naming the handler */
   provide(type: Type<AnyWork>, controller: Type | null, place: string, durable: boolean): ProvidedWork {
     const known = controller === null ? this.provided.get(type) : undefined;
     const provided = known ?? this.findProvider(type, controller, place);
@@ -99,20 +96,15 @@ export class WorkProviders {
 
   private findProvider(type: Type<AnyWork>, controller: Type | null, place: string): ProvidedWork {
     const wrapper = this.findWrapper(type, controller);
-    const refused = (why: string): PerfError =>
-      new PerfError('PERF_ERR_DEFER_WORK', `"${place}" defers to ${type.name}, ${why}`);
-    if (wrapper === null) {
-      const where = controller === null ? 'a module' : `the module that holds ${controller.name}`;
-      throw refused(`but no module provides ${type.name}. Add it to the \`providers\` of ${where}.`);
+    const where = controller === null ? 'a module' : `the module that holds ${controller.name}`;
+    let why = `but no module provides ${type.name}. Add it to the \`providers\` of ${where}.`;
+    const kind = wrapper && findKind(wrapper);
+    if (wrapper !== null && kind === null) why = 'which has no method `run`. Implement `DeferredWork`.';
+    if (wrapper !== null && kind !== null) {
+      if (kind === 'one' || isStatic(wrapper)) return toProvided(type, wrapper, kind);
+      why = 'whose `runBatch` serves many requests, but it is request-scoped or transient. Give it the default scope.';
     }
-    const kind = findKind(wrapper);
-    if (kind === null) throw refused('which has no method `run`. Implement `DeferredWork`.');
-    if (kind === 'batch' && !isStatic(wrapper)) {
-      throw refused(
-        'whose `runBatch` serves many requests, but it is request-scoped or transient. Give it the default scope.',
-      );
-    }
-    return toProvided(type, wrapper, kind);
+    throw new PerfError('PERF_ERR_DEFER_WORK', `"${place}" defers to ${type.name}, ${why}`);
   }
 
   private warnOfMinified(name: string): void {
@@ -121,16 +113,11 @@ export class WorkProviders {
     this.report(cause, `${cause}: ${danger}. Give it one that stays: \`@DurableWork('send-receipt')\`.`);
   }
 
-  /** The class of a job by its name, in a process that may have no controller at all. @throws PERF_ERR_DEFER_WORK */
-  lookUp(name: string): ProvidedWork {
+  /** The class of a job by its name, in a process that may have no controller at all; null where no module provides it. */
+  lookUp(name: string): ProvidedWork | null {
     // A module may be loaded lazily, long after the boot.
     if (!this.declared.has(name) && this.scannedModules !== this.modules.size) this.scan();
-    const known = this.declared.get(name);
-    if (known !== undefined) return known;
-    throw new PerfError(
-      'PERF_ERR_DEFER_WORK',
-      `a durable job needs ${describe(name)}, but no module of this application provides a class with \`run\` and that name in \`@DurableWork()\``,
-    );
+    return this.declared.get(name) ?? null;
   }
 
   private findWrapper(type: Type<AnyWork>, controller: Type | null): Wrapper | null {

@@ -1,10 +1,11 @@
 import { AsyncResource } from 'node:async_hooks';
 import { epochMsOf } from '../../core/clock.js';
+import { describe } from '../../core/option.js';
 import { reasonOf } from '../../core/reason.js';
 import type { Counters } from '../counters.js';
 import type { WorkProviders } from '../decorator/work-providers.js';
 import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
-import { Attempt, type AttemptOutcome, type Running } from '../tasks/attempt.js';
+import { Attempt, type AttemptOutcome } from '../tasks/attempt.js';
 import type { DurableJob, DurableStoreHost } from './durable-store.js';
 
 /** Runs jobs that a store hands back: finds the class, enforces the timeout, writes the records. */
@@ -19,22 +20,17 @@ export class DurableWorker implements DurableStoreHost {
   queues = (): readonly string[] => [...this.queueNames];
 
   findKind(name: string): ReturnType<DurableStoreHost['findKind']> {
-    try {
-      return this.works.lookUp(name).kind;
-    } catch (error) {
-      return { whyNot: reasonOf(error) };
-    }
+    const whyNot = `no module of this application provides a class with \`run\` and ${describe(name)} in \`@DurableWork()\``;
+    return this.works.lookUp(name)?.kind ?? { whyNot };
   }
 
   run(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void> {
     const { id, work, data, requestId, status, timeoutMs, traceparent } = jobs[0]!;
-    const run = async ({ info }: Running): Promise<unknown> => {
-      const instance = (await this.works.lookUp(work).provide(undefined)) as DeferredWork & DeferredBatchWork;
+    const run = async ({ info }: Pick<Attempt<unknown>, 'info'>): Promise<unknown> => {
+      const instance = (await this.works.lookUp(work)!.provide(undefined)) as DeferredWork & DeferredBatchWork;
       if (instance.runBatch === undefined) return instance.run(data, info);
-      return instance.runBatch(
-        jobs.map((job) => ({ id: job.id, data: job.data })),
-        info,
-      );
+      const items = jobs.map((job) => ({ id: job.id, data: job.data }));
+      return instance.runBatch(items, info);
     };
     return new Promise((resolve, reject) => {
       const settled = (running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void => {
@@ -61,12 +57,12 @@ export class DurableWorker implements DurableStoreHost {
   }
 
   private record(running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void {
-    const { subject, startedMs, told } = running;
+    const { subject, startedMs, details } = running;
     const runMs = performance.now() - startedMs;
     for (const { name, requestId, route, at, attempts } of subject) {
       const waitMs = Math.max(0, epochMsOf(startedMs) - at);
-      const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: told.attempt };
-      this.counters.ran(ended, outcome, error, told.attempt < attempts);
+      const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: details.attempt };
+      this.counters.ran(ended, outcome, error, details.attempt < attempts);
     }
   }
 }

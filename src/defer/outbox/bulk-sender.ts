@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import { inRootContext } from '../../core/root-context.js';
 import { backoffMs } from '../../core/backoff.js';
 import { isServerTrouble } from './server-trouble.js';
@@ -19,8 +20,14 @@ export interface BatchLimits {
   readonly maxJobs: number;
   /** Or when the oldest has waited this long, milliseconds. */
   readonly maxWaitMs: number;
-  /** Upper limit of items in one send, for targets that make one job of them. @default 64 */
-  readonly maxItemsASend?: number;
+}
+
+/** Items of one group alone may travel in one bulk. */
+export interface Group {
+  readonly key: string;
+  readonly limits: BatchLimits;
+  /** A bulk of them becomes one job, of up to `maxJobs` items. */
+  readonly isOneJob: boolean;
 }
 
 /** Callbacks for the end of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
@@ -36,32 +43,22 @@ export interface BulkEvents<T> {
   unanswered(error: Error): void;
 }
 
-class Bulk<T> {
-  stored = false;
-  /** It waits for its next attempt, rather than for an answer. */
-  backingOff = false;
-  sentMs = 0;
-  private timer: NodeJS.Timeout | undefined;
-  private wakeUp = (): void => {};
+/** Items of a group that are not on their way. */
+interface Waiting<T> extends Group {
+  readonly items: T[];
+  /** They must be sent, whether or not they fill a bulk. */
+  due: boolean;
+  timer: NodeJS.Timeout | undefined;
+}
 
-  constructor(
-    readonly items: readonly T[],
-    public sends = 0,
-    public firstFailedMs = Infinity,
-  ) {}
-
-  /** Without `ms`, until it is woken. */
-  wait(ms?: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.wakeUp = resolve;
-      if (ms !== undefined) this.timer = setTimeout(resolve, ms).unref();
-    });
-  }
-
-  wake(): void {
-    clearTimeout(this.timer);
-    this.wakeUp();
-  }
+/** Items on their way: all of them are stored together, or sent again. */
+interface Bulk<T> {
+  readonly items: readonly T[];
+  sends: number;
+  sentMs: number;
+  firstFailedMs: number;
+  /** Ends its wait for the next attempt; null while it waits for an answer. */
+  wake: (() => void) | null;
 }
 
 /**
@@ -70,131 +67,132 @@ class Bulk<T> {
  * long as the server is in trouble; an item that the server refuses is found by halving its bulk.
  */
 export class BulkSender<T> {
-  private readonly waiting: T[] = [];
-  private bulks: Bulk<T>[] = [];
-  private timer: NodeJS.Timeout | undefined;
+  /** By key; a group is here while items of it wait. */
+  private readonly groups = new Map<string, Waiting<T>>();
+  private readonly bulks = new Set<Bulk<T>>();
   private immediate: NodeJS.Immediate | undefined;
-  /** Waiting items must be sent, whether or not they fill a bulk. */
-  private due = false;
   private lastStoredMs = -Infinity;
   private closed = false;
 
-  constructor(
-    private readonly limits: BatchLimits,
-    private readonly events: BulkEvents<T>,
-  ) {}
+  constructor(private readonly events: BulkEvents<T>) {}
 
-  get isIdle(): boolean {
-    return this.waiting.length === 0 && this.bulks.length === 0;
-  }
-
-  add(item: T): void {
-    this.waiting.push(item);
-    if (this.waiting.length >= this.limits.maxJobs) this.schedule();
+  add(item: T, group: Group): void {
+    const waiting = entryOf(this.groups, group.key, () => ({ ...group, items: [], due: false, timer: undefined }));
+    waiting.items.push(item);
+    if (isFull(waiting)) return this.schedule();
+    const due = (): void => {
+      waiting.due = true;
+      this.turn();
+    };
     // Buffered items must reach their queue: the timer may keep a process alive for its few milliseconds.
-    else if (!this.due) this.timer ??= inRootContext(() => setTimeout(this.onDue, this.limits.maxWaitMs));
+    if (!waiting.due) waiting.timer ??= inRootContext(() => setTimeout(due, waiting.limits.maxWaitMs));
   }
 
   /** Sends all at once: what waits for more, and what waits for its next attempt. */
   flush(): void {
-    this.due = true;
+    for (const waiting of this.groups.values()) waiting.due = true;
     this.schedule();
-    for (const bulk of this.bulks) if (bulk.backingOff) bulk.wake();
+    for (const { wake } of this.bulks) wake?.();
   }
 
-  /** The item that has waited longest among those not on their way that `may` be taken back. */
-  oldest(may: (item: T) => boolean): T | undefined {
-    return this.waiting.find(may);
+  /** In each group, the item that has waited longest among those not on their way that `may` be taken back. */
+  oldest(may: (item: T) => boolean): T[] {
+    return Array.from(this.groups.values(), ({ items }) => items.find(may)).filter((item) => item !== undefined);
   }
 
   takeBack(item: T): void {
-    this.waiting.splice(this.waiting.indexOf(item), 1);
+    for (const { items } of this.groups.values()) {
+      const at = items.indexOf(item);
+      if (at >= 0) items.splice(at, 1);
+    }
   }
 
   /** Stops; returns what was not stored, and may or may not be on its way. */
   close(): T[] {
     this.closed = true;
-    clearTimeout(this.timer);
     clearImmediate(this.immediate);
-    for (const bulk of this.bulks) bulk.wake();
-    return [...this.bulks.splice(0).flatMap(({ items }) => items), ...this.waiting.splice(0)];
+    for (const { timer } of this.groups.values()) clearTimeout(timer);
+    const waiting = Array.from(this.groups.values(), ({ items }) => items).flat();
+    const sent = Array.from(this.bulks, ({ items }) => items).flat();
+    for (const { wake } of this.bulks) wake?.();
+    this.groups.clear();
+    this.bulks.clear();
+    return [...sent, ...waiting];
   }
-
-  private readonly onDue = (): void => {
-    this.due = true;
-    this.turn();
-  };
 
   private schedule(): void {
     if (!this.closed) this.immediate ??= inRootContext(() => setImmediate(this.turn));
   }
 
+  /** Sends one bulk of a group that is due, which then goes behind the others. */
   private readonly turn = (): void => {
     clearImmediate(this.immediate);
     this.immediate = undefined;
-    if (this.bulks.length >= MAX_IN_FLIGHT || this.closed) return;
-    if (!this.due && this.waiting.length < this.limits.maxJobs) return;
-    clearTimeout(this.timer);
-    this.timer = undefined;
-    const items = this.waiting.splice(0, Math.min(this.limits.maxItemsASend ?? MAX_JOBS_A_TURN, this.limits.maxJobs));
-    if (items.length > 0) void this.deliver(new Bulk(items));
-    // The rest of a full buffer is a window old as well.
-    this.due = this.waiting.length > 0;
-    if (this.due) this.schedule();
+    if (this.bulks.size >= MAX_IN_FLIGHT || this.closed) return;
+    for (const [key, waiting] of this.groups) {
+      if (!waiting.due && !isFull(waiting)) continue;
+      const { items, limits, isOneJob } = waiting;
+      clearTimeout(waiting.timer);
+      waiting.timer = undefined;
+      const bulk = items.splice(0, isOneJob ? limits.maxJobs : Math.min(MAX_JOBS_A_TURN, limits.maxJobs));
+      this.groups.delete(key);
+      // The rest of a full buffer is a window old as well.
+      waiting.due = true;
+      if (items.length > 0) this.groups.set(key, waiting);
+      if (bulk.length > 0) void this.deliver(bulk);
+      if (this.groups.size > 0) this.schedule();
+      return;
+    }
   };
 
-  private async deliver(bulk: Bulk<T>): Promise<void> {
-    this.bulks.push(bulk);
-    while (!bulk.stored) {
-      const error = await this.answerTo(bulk);
+  /** A half keeps the sends and the first failure of the whole: it is refused or halved again on its next failure. */
+  private async deliver(items: readonly T[], sends = 0, firstFailedMs = Infinity): Promise<void> {
+    const bulk: Bulk<T> = { items, sends, sentMs: 0, firstFailedMs, wake: null };
+    this.bulks.add(bulk);
+    for (;;) {
+      const failure = await this.send(bulk);
       if (this.closed) return;
-      if (bulk.stored) break;
+      if (failure === null) break;
       bulk.firstFailedMs = Math.min(bulk.firstFailedMs, performance.now());
-      if (this.isRefusal(bulk, error)) {
+      if (this.isRefusal(bulk, failure.error)) {
         this.leave(bulk);
-        this.refuse(bulk, error);
-        return;
+        return this.refuse(bulk, failure.error);
       }
-      this.events.retried(bulk.items, error);
-      bulk.backingOff = true;
-      await bulk.wait(backoffMs(bulk.sends, RETRY));
-      bulk.backingOff = false;
+      this.events.retried(items, failure.error);
+      await backOff(bulk);
       if (this.closed) return;
     }
     this.leave(bulk);
     this.lastStoredMs = performance.now();
-    this.events.stored(bulk.items, bulk.sends, this.lastStoredMs - bulk.sentMs);
+    this.events.stored(items, bulk.sends, this.lastStoredMs - bulk.sentMs);
   }
 
-  /** Sends it; resolves when it is stored, and with what has failed. */
-  private async answerTo(bulk: Bulk<T>): Promise<unknown> {
-    const number = (bulk.sends += 1);
+  /** Resolves with null when they are stored; an answer that comes after the next send has begun does not count. */
+  private send(bulk: Bulk<T>): Promise<{ readonly error: unknown } | null> {
+    bulk.sends += 1;
     bulk.sentMs = performance.now();
-    const late = new Error(`the store has not answered within ${SEND_TIMEOUT_MS} ms`);
-    let error: unknown = late;
-    const sending = async (): Promise<unknown> => this.events.store(bulk.items);
-    void sending().then(
-      // An older send that succeeds late stores it as well; only the newest may fail it.
-      () => {
-        bulk.stored = true;
-        bulk.wake();
-      },
-      (failure: unknown) => {
-        if (bulk.sends !== number || bulk.backingOff) return;
-        error = failure;
-        bulk.wake();
-      },
-    );
-    await bulk.wait(SEND_TIMEOUT_MS);
-    if (this.events.resendsUnanswered || this.closed || bulk.stored || error !== late) return error;
-    this.events.unanswered(late);
-    await bulk.wait();
-    return error;
+    return new Promise((resolve) => {
+      const late = (): void => {
+        const error = new Error(`the store has not answered within ${SEND_TIMEOUT_MS} ms`);
+        if (this.events.resendsUnanswered) resolve({ error });
+        else this.events.unanswered(error);
+      };
+      const timer = setTimeout(late, SEND_TIMEOUT_MS).unref();
+      const sending = async (): Promise<unknown> => this.events.store(bulk.items);
+      const stored = sending().then(
+        () => null,
+        (error: unknown) => ({ error }),
+      );
+      void stored.then((failure) => {
+        clearTimeout(timer);
+        resolve(failure);
+      });
+    });
   }
 
   private leave(bulk: Bulk<T>): void {
-    this.bulks = this.bulks.filter((other) => other !== bulk);
-    if (this.waiting.length > 0) this.schedule();
+    this.bulks.delete(bulk);
+    if (this.groups.size > 0) this.schedule();
   }
 
   private isRefusal(bulk: Bulk<T>, error: unknown): boolean {
@@ -204,9 +202,21 @@ export class BulkSender<T> {
 
   private refuse({ items, sends, firstFailedMs }: Bulk<T>, error: unknown): void {
     if (items.length === 1) return this.events.refused(items[0]!, sends, error);
-    // The halves keep the sends and the first failure of the whole: each is refused or halved again on its next failure.
     const half = items.length >> 1;
-    void this.deliver(new Bulk(items.slice(0, half), sends, firstFailedMs));
-    void this.deliver(new Bulk(items.slice(half), sends, firstFailedMs));
+    void this.deliver(items.slice(0, half), sends, firstFailedMs);
+    void this.deliver(items.slice(half), sends, firstFailedMs);
   }
 }
+
+async function backOff(bulk: Bulk<unknown>): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, backoffMs(bulk.sends, RETRY)).unref();
+    bulk.wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
+  bulk.wake = null;
+}
+
+const isFull = ({ items, limits }: Waiting<unknown>): boolean => items.length >= limits.maxJobs;

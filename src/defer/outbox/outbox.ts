@@ -4,11 +4,10 @@ import { reasonOf } from '../../core/reason.js';
 import { NEWER, type Capacity } from '../capacity.js';
 import { nameOrigin, unstarted, type Counters, type Ended } from '../counters.js';
 import type { DeferWhen, JobQueue } from '../deferred-work.js';
+import { countBytes, fromJson, toJson } from '../durable/entry.js';
 import type { Place } from '../spill/segment.js';
 import type { Armed, Arming, TaskSequence } from '../tasks/task.js';
-import { Lanes } from '../lanes.js';
-import { BulkSender, type BatchLimits, type BulkEvents } from './bulk-sender.js';
-import { countBytes, fromJson, toJson } from './json.js';
+import { BulkSender, type BatchLimits, type BulkEvents, type Group } from './bulk-sender.js';
 import { isServerTrouble } from './server-trouble.js';
 
 /** Work that leaves this process: durable work, or a job for the application's own queue. */
@@ -30,13 +29,19 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
   /** Final status of the response; null when it is replayed. */
   status: number | null = null;
   acceptedMs = performance.now();
+  /** On disk; null while it is not, or not yet. */
+  place: Place | null = null;
+  written?: Promise<PerfError | null>;
+  /** False: there is none in memory, but a disk that takes it. */
+  hasCapacity = true;
+  /** It is stored, refused, dropped or not wanted. */
+  isOver = false;
 
   constructor(
     private readonly outbox: Outbox<P>,
     readonly parcel: P,
     readonly when: DeferWhen | null = null,
-    readonly place: Place | null = null,
-    /** Hears how it has ended: null once it is stored. */
+    /** Called with null once it is stored. */
     readonly ended: (error: Error | null) => void = () => {},
   ) {}
 
@@ -48,13 +53,13 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
     return countBytes(this.parcel.json);
   }
 
+  get capacity(): Capacity | null {
+    return this.written === undefined ? this.outbox.capacity : null;
+  }
+
   commit(status: number | null): void {
     this.status = status;
     this.outbox.add(this);
-  }
-
-  get holds(): Capacity {
-    return this.outbox.capacity;
   }
 
   drop(why: string): void {
@@ -62,14 +67,15 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
   }
 
   discard(): void {
-    this.outbox.discard(this);
+    this.outbox.forget([this]);
   }
 }
 
 /** A bounded buffer in front of a queue or store: what is in it is sent in micro-batches until it is stored or refused. */
 export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<OutboxItem<P>> {
-  private readonly lanes = new Lanes<BulkSender<OutboxItem<P>>>();
+  private readonly sender = new BulkSender<OutboxItem<P>>(this);
   protected closed = false;
+  abstract readonly resendsUnanswered: boolean;
 
   constructor(
     /** In reports, for example `jobs for queue "mail"`. */
@@ -80,13 +86,13 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     protected readonly shared: OutboxShared,
   ) {}
 
+  abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
+
   /** Null when the policy drops it. @throws PERF_ERR_DEFER_FULL with `'reject'` */
-  armInMemory(parcel: P, when: DeferWhen | null, sequence?: TaskSequence): Armed | null {
+  armInMemory(parcel: P, when: DeferWhen | null, sequence?: TaskSequence): OutboxItem<P> | null {
     const { capacity, durable } = this;
     const dropOldest = (): boolean => this.dropOldest() || sequence?.dropArmed(capacity) === true;
-    if (capacity.takeFor(parcel.name, dropOldest, countBytes(parcel.json))) {
-      return new OutboxItem(this, parcel, when);
-    }
+    if (capacity.takeFor(parcel.name, dropOldest, countBytes(parcel.json))) return new OutboxItem(this, parcel, when);
     this.shared.counters.drop(null, unstarted(parcel.name, parcel, durable), capacity.whyFull);
     return null;
   }
@@ -99,64 +105,43 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     else if (item.place === null) this.drop(item, 'the application has closed');
   }
 
-  discard({ place, bytes }: OutboxItem<P>): void {
-    if (place !== null) this.strike([place]);
-    this.capacity.release(bytes);
-  }
-
   flush(): void {
-    for (const lane of this.lanes.all()) lane.flush();
+    this.sender.flush();
   }
 
   /** Stops, and drops what is nowhere else; returns its names. */
   close(reason: string): string[] {
     this.closed = true;
-    const lost = this.lanes
-      .all()
-      .flatMap((lane) => lane.close())
-      .filter(({ place }) => place === null);
+    const lost = this.sender.close().filter(({ place }) => place === null);
     for (const item of lost) this.drop(item, reason);
     return lost.map(({ parcel }) => parcel.name);
   }
 
-  /** Parcels of one lane may travel in one bulk; `limits` null: those of `defer.batch`. */
-  protected chooseLane(_parcel: P): { readonly key: string; readonly limits: BatchLimits | null } {
-    return { key: '', limits: null };
+  /** Parcels of one group may travel in one bulk. */
+  protected chooseGroup(_parcel: P): Group {
+    return { key: '', limits: this.shared.limits, isOneJob: false };
   }
-
-  abstract readonly resendsUnanswered: boolean;
-
-  abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
-
-  protected strike(_places: readonly Place[]): void {}
 
   protected send(item: OutboxItem<P>): void {
-    this.openLane(item).add(item);
-  }
-
-  private openLane({ parcel }: OutboxItem<P>): BulkSender<OutboxItem<P>> {
-    const { key, limits } = this.chooseLane(parcel);
-    return this.lanes.get(key, () => new BulkSender(limits ?? this.shared.limits, this));
+    this.sender.add(item, this.chooseGroup(item.parcel));
   }
 
   /** Drops what has waited longest, and is neither on its way nor on disk; false when nothing is. */
   private dropOldest(): boolean {
-    const waiting = this.lanes.all().flatMap((lane) => lane.oldest(({ place }) => place === null) ?? []);
+    const waiting = this.sender.oldest(({ place }) => place === null);
     const [oldest] = waiting.toSorted((a, b) => a.acceptedMs - b.acceptedMs);
     if (oldest === undefined) return false;
-    this.openLane(oldest).takeBack(oldest);
+    this.sender.takeBack(oldest);
     this.drop(oldest, NEWER);
     return true;
   }
 
   retried(items: readonly OutboxItem<P>[], error: unknown): void {
     this.shared.counters.retried += items.length;
-    this.reportTrouble(
-      error,
-      isServerTrouble(error)
-        ? 'All is kept, and sent again under the same ids.'
-        : 'It is sent again; a job that is refused while others get through is given up, and named.',
-    );
+    const advice = isServerTrouble(error)
+      ? 'All is kept, and sent again under the same ids.'
+      : 'It is sent again; a job that is refused while others get through is given up, and named.';
+    this.reportTrouble(error, advice);
   }
 
   unanswered(error: Error): void {
@@ -170,11 +155,9 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
 
   stored(items: readonly OutboxItem<P>[], sends: number, sentMs: number): void {
     const { counters } = this.shared;
-    this.strike(items.flatMap(({ place }) => place ?? []));
     if (!this.durable) for (const item of items) counters.record(this.describeEnd(item, sends, sentMs), 'completed');
     counters.move('buffered', 'stored', items.length);
-    const bytes = items.reduce((sum, item) => sum + item.bytes, 0);
-    this.capacity.release(bytes, items.length);
+    this.forget(items);
     for (const item of items) item.ended(null);
   }
 
@@ -189,10 +172,18 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   protected reject(_item: OutboxItem<P>, _error: string): void {}
 
   drop(item: OutboxItem<P>, why: string, from: 'buffered' | null = 'buffered'): void {
-    this.capacity.release(item.bytes);
+    this.forget([item]);
     this.shared.counters.drop(from, this.describeEnd(item, 1, 0), why);
-    const code = why === NEWER ? 'PERF_ERR_DEFER_FULL' : 'PERF_ERR_STORE';
+    const code = this.closed ? 'PERF_ERR_STORE' : 'PERF_ERR_DEFER_FULL';
     item.ended(new PerfError(code, `"${item.parcel.name}" was not stored: ${why}.`));
+  }
+
+  /** Releases their capacity. */
+  forget(items: readonly OutboxItem<P>[]): void {
+    for (const item of items) item.isOver = true;
+    const inMemory = items.filter(({ hasCapacity }) => hasCapacity);
+    const bytes = inMemory.reduce((sum, item) => sum + item.bytes, 0);
+    this.capacity.release(bytes, inMemory.length);
   }
 
   private describeEnd({ parcel, acceptedMs }: OutboxItem<P>, attempt: number, runMs: number): Ended {

@@ -1,19 +1,13 @@
 /** Error names and codes of a server or connection in trouble: sockets, ioredis, node-redis, BullMQ. */
 const NAMES = new Set(['MaxRetriesPerRequestError', 'AbortError', 'ConnectionClosedError', 'ClusterAllFailedError']);
 const CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|NR_CLOSED|CONNECTION_)/;
-/**
- * Redis' replies about its own state or our rights. Up to 6.2 a script's error is inside another:
- * `ERR Error running script (call to f_…): @user_script:1: @user_script: 1: -READONLY You can't write …`.
- */
+/** Redis' replies about its own state or our rights. Up to Redis 6.2 a script's error is inside another, behind `: -`. */
 const REPLIES =
   /(?:^|: -)(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|NOREPLICAS|BUSY|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT|MOVED|ASK|CROSSSLOT|EXECABORT|UNKILLABLE)\b/;
 const TEXTS =
   /connection (is|was)? ?closed|stream isn't writeable|has not answered|timed out|user executing the script can't|max number of clients reached/i;
 
-/**
- * Whether an error speaks of the server's state rather than of the job: then the same job is sent again for as long as
- * it takes. Wrongly true keeps a bad job in the buffer; wrongly false puts a good one among the rejects.
- */
+/** Whether an error speaks of the server rather than of the job, which is sent again then for as long as it takes. */
 export function isServerTrouble(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as NodeJS.ErrnoException;

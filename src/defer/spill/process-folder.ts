@@ -14,7 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { describePlace } from '../../core/file-lock.js';
+import { describePlace, isAlive } from '../../core/file-lock.js';
 import { makeFolder } from '../../core/make-folder.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
@@ -24,30 +24,25 @@ import { within } from '../../core/within.js';
 /** How often a process shows that it lives, milliseconds. */
 const BEAT_MS = 2_000;
 /** A process that has shown nothing for so long is gone, milliseconds. */
-export const SILENT_MS = 10_000;
+const SILENT_MS = 10_000;
 /** How often a process adopts what those that are gone have left, milliseconds. */
 const ADOPT_MS = 5_000;
 /** The boot waits no longer for a disk that answers nothing, milliseconds. */
 const OPEN_MS = 10_000;
 const OWNER = 'owner';
 const FOLDER = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
-const FILE = /^(work|dead)-(\d+)\.ndjson$/;
+const FILE = /^(work|dead)-\d+\.ndjson$/;
 
 export type FileKind = 'work' | 'dead';
 export type Adopted = Readonly<Record<FileKind, string[]>>;
 
-/**
- * The folder of this process below `spillPath`. Each file of a process that is gone is renamed into it, so one process alone gets
- * it; a process that was suspended meanwhile finds its owner's file gone.
- */
+/** The folder of this process below `spillPath`. Files of a process that is gone are renamed into it, so one process alone gets each. */
 export class ProcessFolder {
   private path = '';
   private released = false;
-  private number = 0;
+  private files = 0;
   private beat: NodeJS.Timeout | undefined;
   private adopting: NodeJS.Timeout | undefined;
-  private renewing: Promise<void> | null = null;
-  private readonly lostListeners: (() => void)[] = [];
   /** By folder, its owner's last sign of life, and since when it is the last, monotonic milliseconds. */
   private readonly signs = new Map<string, { readonly sign: number; readonly sinceMs: number }>();
   private readonly place = describePlace();
@@ -77,36 +72,30 @@ export class ProcessFolder {
     }
   }
 
-  /** Called when another process has taken the folder over, before there is a new one. */
-  onLost(listener: () => void): void {
-    this.lostListeners.push(listener);
-  }
-
   private async make(): Promise<void> {
     const path = join(this.root, randomUUID());
-    const draft = `${path}.new`;
     await mkdir(this.root, 0o700).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
-    await mkdir(draft, 0o700);
-    await writeFile(join(draft, OWNER), `${this.place} ${process.pid}`, { mode: 0o600, flag: 'wx' });
     // Others see it once it has its owner.
-    await rename(draft, path);
+    await mkdir(`${path}.new`, 0o700);
+    await writeFile(join(`${path}.new`, OWNER), `${this.place} ${process.pid}`, { mode: 0o600, flag: 'wx' });
+    await rename(`${path}.new`, path);
     await syncFolder(this.root);
     this.path = path;
     clearInterval(this.beat);
-    let showing: Promise<void> | null = null;
-    const show = (): void => {
-      const now = new Date();
+    let isShowing = false;
+    const show = async (): Promise<void> => {
       // One at a time where the disk hangs. The next write finds out, and reports it.
-      showing ??= utimes(join(path, OWNER), now, now)
-        .catch(() => {})
-        .finally(() => (showing = null));
+      if (isShowing) return;
+      isShowing = true;
+      await utimes(join(path, OWNER), new Date(), new Date()).catch(() => {});
+      isShowing = false;
     };
-    this.beat = inRootContext(() => setInterval(show, BEAT_MS)).unref();
+    this.beat = inRootContext(() => setInterval(() => void show(), BEAT_MS)).unref();
   }
 
-  /** False when another process had taken it over; then there is another one, and the listeners have been called. */
+  /** False when another process had taken it over; then there is another one. */
   async isOurs(): Promise<boolean> {
     try {
       await stat(join(this.path, OWNER));
@@ -114,30 +103,33 @@ export class ProcessFolder {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
-    await (this.renewing ??= this.renew().finally(() => (this.renewing = null)));
+    await this.make();
+    const cause = `another process has taken over what this one had in ${this.root}, while it was suspended`;
+    this.report(cause, `${cause}: nothing is lost, and some of it may run twice.`);
     return false;
   }
 
-  private async renew(): Promise<void> {
-    await this.make();
-    for (const listener of this.lostListeners) listener();
-    const cause = `another process has taken over what this one had in ${this.root}, while it was suspended`;
-    this.report(cause, `${cause}: nothing is lost, and some of it may run twice.`);
-  }
-
   nextFile(kind: FileKind): string {
-    this.number += 1;
-    return join(this.path, `${kind}-${String(this.number).padStart(6, '0')}.ndjson`);
+    this.files += 1;
+    return join(this.path, `${kind}-${String(this.files).padStart(6, '0')}.ndjson`);
   }
 
   /** A new file is there after a power cut only when its folder is on disk as well. */
-  async sync(): Promise<void> {
-    await syncFolder(this.path);
+  sync(): Promise<void> {
+    return syncFolder(this.path);
+  }
+
+  /** Writes a file of its own, which is on disk when it resolves, with its path. */
+  async writeFile(kind: FileKind, text: string): Promise<string> {
+    const path = this.nextFile(kind);
+    await writeFile(path, text, { mode: 0o600, flag: 'wx', flush: true });
+    await this.sync();
+    return path;
   }
 
   /** Puts a damaged file where nothing sends or removes it. */
-  async setAside(file: string): Promise<void> {
-    await rename(file, join(this.root, `damaged-${randomUUID()}.ndjson`));
+  setAside(file: string): Promise<void> {
+    return rename(file, join(this.root, `damaged-${randomUUID()}.ndjson`));
   }
 
   /** Adopts now and from time to time. Never rejects. */
@@ -145,7 +137,7 @@ export class ProcessFolder {
     try {
       onAdopted(await this.adopt());
     } catch (error) {
-      const cause = `spill: could not look for what other processes have left: ${reasonOf(error)}`;
+      const cause = `spill: could not find what other processes have left: ${reasonOf(error)}`;
       this.report(cause, `${cause}. It stays there.`);
     }
     if (this.released) return;
@@ -185,18 +177,19 @@ export class ProcessFolder {
       this.report(cause, `${cause}: what is in it is not sent. Look at it, and remove it.`);
       return false;
     }
-    const file = join(path, OWNER);
-    const found = await lstat(file).catch(() => null);
+    const owner = join(path, OWNER);
+    const found = await lstat(owner).catch(() => null);
     // Its process has closed, and left what no store had taken.
     if (found === null) return true;
     if (!found.isFile()) return false;
-    const [place, pid] = (await readFile(file, 'utf8').catch(() => '')).split(' ');
+    const [place, pid] = (await readFile(owner, 'utf8').catch(() => '')).split(' ');
     if (place === this.place && !isAlive(Number(pid))) return true;
     // Another process may have the pid by now, and another kernel has another clock: only what changes shows that its owner lives.
     const last = this.signs.get(name);
     const nowMs = performance.now();
-    if (last?.sign !== found.mtimeMs) this.signs.set(name, { sign: found.mtimeMs, sinceMs: nowMs });
-    return last?.sign === found.mtimeMs && nowMs - last.sinceMs >= SILENT_MS;
+    if (last?.sign === found.mtimeMs) return nowMs - last.sinceMs >= SILENT_MS;
+    this.signs.set(name, { sign: found.mtimeMs, sinceMs: nowMs });
+    return false;
   }
 
   /** Leaves what is in it to the next process; nothing, when it is empty. */
@@ -206,16 +199,7 @@ export class ProcessFolder {
     this.released = true;
     if (this.path === '') return;
     await unlink(join(this.path, OWNER)).catch(() => {});
-    // It stays where something is in it.
     await rmdir(this.path).catch(() => {});
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -1,11 +1,16 @@
 import { constants } from 'node:fs';
 import { open, unlink, type FileHandle } from 'node:fs/promises';
-import type { DurableEntry } from '../durable/durable-entry.js';
-import { parseEntry, parseStruck, readLines, STRUCK, writeEntry, type SpilledEntry } from './line.js';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { parseEntry, writeEntry, type DurableEntry } from '../durable/entry.js';
 
 const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** Windows has neither. */
 const NO_LINK = (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
+const NEWLINE = 10;
+/** Parsed in one turn of the event loop, bytes: some 2 ms. */
+const SLICE_BYTES = 256 * 1024;
+/** The start of a line that strikes entries of the same file off, by the offsets of their lines. */
+const STRUCK = '{"struck":';
 
 export interface Place {
   readonly segment: Segment;
@@ -13,7 +18,7 @@ export interface Place {
 }
 
 export interface Taken {
-  readonly entry: SpilledEntry;
+  readonly entry: DurableEntry;
   readonly place: Place;
 }
 
@@ -29,11 +34,10 @@ export class Segment {
   torn = false;
   /** Lines that cannot be read. The file is kept then, under another name. */
   damagedLines = 0;
-  /** Another process has the file, or another segment. */
+  /** It is closed, or another process has the file. */
   lost = false;
   /** Entries on disk alone. */
   parked = 0;
-  private parkings = 0;
   private readonly live = new Set<number>();
   /** Struck off, but the file does not contain it yet. */
   private struck: number[] = [];
@@ -49,26 +53,16 @@ export class Segment {
 
   /** Opens a file that another process has left: all of its entries are parked. Parses none of them. */
   static async reopen(path: string): Promise<Segment> {
-    const handle = await open(path, O_RDWR | O_APPEND | NO_LINK);
-    const segment = new Segment(path, handle);
+    const segment = new Segment(path, await openOwn(path));
     try {
-      const found = await handle.stat();
-      const isOwn = found.nlink === 1 && found.uid === (process.getuid?.() ?? found.uid);
-      if (!found.isFile() || !isOwn) throw new Error("it is a link, another user's, or no file");
-      const parked = new Set<number>();
-      for await (const { text, start, end, complete } of readLines(handle, found.size)) {
-        // A line that a crash has torn: its response was never sent.
-        if (!complete) break;
-        segment.bytes = end;
-        const struck = parseStruck(text);
-        if (struck === null) parked.add(start);
-        else for (const offset of struck) parked.delete(offset);
-      }
-      segment.parked = parked.size;
-      if (found.size > segment.bytes) await segment.cutOff();
+      const { size } = await segment.handle.stat();
+      const { lines, end } = await segment.readParked(size);
+      [segment.parked, segment.bytes] = [lines.length, end];
+      // A line that a crash has torn: its response was never sent.
+      if (size > end) await segment.cutOff();
       return segment;
     } catch (error) {
-      await handle.close();
+      await segment.close();
       throw error;
     }
   }
@@ -77,10 +71,7 @@ export class Segment {
     return this.live.size + this.parked;
   }
 
-  /**
-   * Appends entries; they are on disk when it resolves, with null where another process may have read the file before. A write that
-   * fails leaves nothing of them behind.
-   */
+  /** Resolves when they are on disk, with null where another process may have read the file before. A failed write leaves nothing. */
   async append(entries: readonly DurableEntry[], isOurs: () => Promise<boolean>): Promise<Place[] | null> {
     let end = this.bytes;
     const lines = entries.map(writeEntry);
@@ -97,9 +88,7 @@ export class Segment {
 
   /** Memory lets go of an entry. */
   park(offset: number): void {
-    if (!this.live.delete(offset)) return;
-    this.parked += 1;
-    this.parkings += 1;
+    if (this.live.delete(offset)) this.parked += 1;
   }
 
   strike(offset: number): void {
@@ -114,37 +103,40 @@ export class Segment {
     this.struck = this.struck.slice(offsets.length);
   }
 
-  /** Takes parked entries, oldest first, a slice of the file a turn of the event loop; null for a line that cannot be read. */
-  async *takeParked(): AsyncGenerator<Taken | null> {
-    const { bytes, parkings } = this;
-    // Entries in memory or struck off by now, whatever becomes of them meanwhile.
-    const others = new Set([...this.live, ...this.struck]);
-    for await (const { text } of readLines(this.handle, bytes)) {
-      for (const offset of parseStruck(text) ?? []) others.add(offset);
+  /** Takes what is parked now, oldest first, and counts the lines that cannot be read. Parses a slice a turn of the event loop. */
+  async takeParked(): Promise<{ readonly taken: Taken[]; readonly damaged: number }> {
+    const expected = this.parked;
+    const { lines } = await this.readParked(this.bytes);
+    const taken: Taken[] = [];
+    let parsed = 0;
+    // Lines too few: the others are not in the file any more.
+    for (const { offset, text } of lines.slice(0, expected)) {
+      const entry = parseEntry(text.toString());
+      if (entry !== null) taken.push({ entry, place: { segment: this, offset } });
+      parsed += text.length;
+      if (parsed > SLICE_BYTES) parsed = await nextTurn(0);
     }
-    for await (const { text, start: offset } of readLines(this.handle, bytes)) {
-      if (others.has(offset) || text.startsWith(STRUCK)) continue;
-      const entry = parseEntry(text);
-      this.parked -= 1;
-      if (entry === null) this.damagedLines += 1;
-      else this.live.add(offset);
-      yield entry && { entry, place: { segment: this, offset } };
-      // The file may be closed by now.
-      if (this.parked === 0 || this.lost) return;
-    }
-    // Nothing was parked meanwhile: the rest of what there was is not in the file any more.
-    while (this.parked > 0 && this.parkings === parkings && !this.lost) {
-      this.parked -= 1;
-      this.damagedLines += 1;
-      yield null;
-    }
+    if (this.lost) return { taken: [], damaged: 0 };
+    const damaged = expected - taken.length;
+    this.parked -= expected;
+    this.damagedLines += damaged;
+    for (const { place } of taken) this.live.add(place.offset);
+    return { taken, damaged };
   }
 
-  /** Empties the file for a new segment: earlier places are invalid in it. */
-  async reset(): Promise<Segment> {
-    await this.handle.truncate(0);
-    this.lost = true;
-    return new Segment(this.path, this.handle);
+  /** Reads the lines of parked entries at once: a segment has 8 MiB and one write more. `end`: of the last whole line. */
+  private async readParked(bytes: number) {
+    const others = new Set([...this.live, ...this.struck]);
+    const file = await readBytes(this.handle, bytes);
+    const lines: { readonly offset: number; readonly text: Buffer }[] = [];
+    let offset = 0;
+    for (let end = file.indexOf(NEWLINE); end >= 0; end = file.indexOf(NEWLINE, offset)) {
+      const text = file.subarray(offset, end);
+      if (text.toString('latin1', 0, STRUCK.length) !== STRUCK) lines.push({ offset, text });
+      else for (const struck of parseStruck(text.toString())) others.add(struck);
+      offset = end + 1;
+    }
+    return { lines: lines.filter((line) => !others.has(line.offset)), end: offset };
   }
 
   async remove(): Promise<void> {
@@ -171,5 +163,33 @@ export class Segment {
 
   private async cutOff(): Promise<void> {
     await this.handle.truncate(this.bytes).catch(() => (this.torn = true));
+  }
+}
+
+/** Opens a file of this user's own: no link, no pipe. */
+export async function openOwn(path: string): Promise<FileHandle> {
+  const handle = await open(path, O_RDWR | O_APPEND | NO_LINK);
+  const found = await handle.stat();
+  if (found.isFile() && found.nlink === 1 && found.uid === (process.getuid?.() ?? found.uid)) return handle;
+  await handle.close();
+  throw new Error(`${path} is a link, another user's, or no file`);
+}
+
+async function readBytes(handle: FileHandle, bytes: number): Promise<Buffer> {
+  const file = Buffer.alloc(bytes);
+  for (let at = 0; at < bytes;) {
+    const { bytesRead } = await handle.read(file, at, bytes - at, at);
+    if (bytesRead === 0) return file.subarray(0, at);
+    at += bytesRead;
+  }
+  return file;
+}
+
+function parseStruck(text: string): readonly number[] {
+  try {
+    const { struck } = JSON.parse(text) as { struck?: unknown };
+    return Array.isArray(struck) ? (struck as number[]) : [];
+  } catch {
+    return [];
   }
 }

@@ -1,33 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
-import type { DurableEntry } from '../durable/durable-entry.js';
-import type { FileKind, ProcessFolder } from './process-folder.js';
+import type { Counters } from '../counters.js';
+import type { SpillOptions } from '../durable/durable-store.js';
+import type { DurableEntry } from '../durable/entry.js';
+import type { ProcessFolder } from './process-folder.js';
 import { Segment, type Place, type Taken } from './segment.js';
 
 /** Write timeout of a store that sets none, milliseconds. */
 const WRITE_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES = 8 * 1024 * 1024;
-/** A segment of which everything is struck off is written on up to so many bytes: an fdatasync after a truncation takes 4 times as long. */
+/** A segment of which everything is struck off is written on up to so many bytes: a file for each entry costs several syncs. */
 const EMPTY_BYTES = 1024 * 1024;
-/** Text that is brought back at a time, bytes. */
-const TAKE_BYTES = 1024 * 1024;
-
-export interface SpillLimits {
-  readonly maxBytes: number;
-  readonly writeTimeoutMs?: number;
-}
-
-/** Callbacks of the spill to its owner. */
-export interface SpillEvents {
-  report(cause: string, message: string): void;
-  /** Entries of other processes that are parked here now. */
-  found(entries: number): void;
-  /** Parked entries that cannot be read. */
-  damaged(entries: number): void;
-  /** Another process has all of them now, of which so many were parked. */
-  lost(parked: number): void;
-}
 
 /**
  * Entries on disk until they are struck off, in the folder of this process: segments, each deleted whole once all of its
@@ -38,7 +22,6 @@ export class Spill {
   private active: Segment | null = null;
   /** Segments that others have left: opened, and read, one after the other. */
   private unread: string[] = [];
-  private reading: { readonly segment: Segment; readonly entries: AsyncGenerator<Taken | null> } | null = null;
   private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
   private sweeping = false;
   private failed = false;
@@ -46,15 +29,14 @@ export class Spill {
   private stuck = false;
   private closed = false;
   private last: Promise<unknown> = Promise.resolve();
+  onLost: () => void = () => {};
 
   constructor(
     private readonly folder: ProcessFolder,
-    private readonly kind: FileKind,
-    private readonly limits: SpillLimits,
-    private readonly events: SpillEvents,
-  ) {
-    folder.onLost(() => this.lose());
-  }
+    private readonly limits: Pick<SpillOptions, 'maxBytes' | 'writeTimeoutMs'>,
+    private readonly counters: Pick<Counters, 'move'>,
+    private readonly report: (cause: string, message: string) => void,
+  ) {}
 
   /** How many entries are neither struck off nor in files that were not read. */
   get entries(): number {
@@ -68,10 +50,10 @@ export class Spill {
 
   /** The disk has not taken the last entry, or the spill is full. */
   get refuses(): boolean {
-    return this.stuck || this.failed || this.heldBytes >= this.limits.maxBytes;
+    return this.stuck || this.failed || this.fileBytes >= this.limits.maxBytes;
   }
 
-  private get heldBytes(): number {
+  private get fileBytes(): number {
     return this.segments.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
@@ -98,9 +80,9 @@ export class Spill {
       await nextTurn();
       this.joining = null;
       for (;;) {
-        const segment = await this.findWritable();
-        const places = await segment.append(entries, () => this.folder.isOurs());
+        const places = await (await this.findWritable()).append(entries, () => this.folder.isOurs());
         if (places !== null) return places;
+        this.lose();
       }
     });
     return { entries, written: this.awaitPlaces(writing) };
@@ -139,36 +121,18 @@ export class Spill {
     void this.sweep();
   }
 
-  park({ segment, offset }: Place): void {
-    segment.park(offset);
-  }
-
-  /** Brings up to `limit` parked entries back, oldest first, for one caller at a time. Rejects when the disk cannot be read: they stay parked. */
-  async takeParked(limit: number): Promise<Taken[]> {
-    const taken: Taken[] = [];
-    let bytes = 0;
+  /** Brings the parked entries of one segment back, for one caller at a time. Rejects when the disk cannot be read: they stay parked. */
+  async takeParked(): Promise<Taken[]> {
     try {
-      while (taken.length < limit && bytes < TAKE_BYTES && (this.reading ??= await this.startReading()) !== null) {
-        const { segment, entries } = this.reading;
-        const next = await entries.next();
-        if (next.done) this.reading = null;
-        else if (next.value === null) this.passOver(segment);
-        else {
-          taken.push(next.value);
-          bytes += next.value.entry.json?.length ?? 0;
-        }
-      }
+      const segment = this.segments.find(({ parked }) => parked > 0) ?? (await this.openUnread());
+      if (segment === null) return [];
+      const { taken, damaged } = await segment.takeParked();
+      if (damaged > 0) this.passOver(segment, damaged);
+      return taken;
     } catch (error) {
-      this.reading = null;
       this.reportTrouble('read', error);
-      if (taken.length === 0) throw error;
+      throw error;
     }
-    return taken;
-  }
-
-  private async startReading(): Promise<typeof this.reading> {
-    const segment = this.segments.find(({ parked }) => parked > 0) ?? (await this.openUnread());
-    return segment && { segment, entries: segment.takeParked() };
   }
 
   private async openUnread(): Promise<Segment | null> {
@@ -177,7 +141,7 @@ export class Spill {
     try {
       const segment = await Segment.reopen(path);
       this.segments.push(segment);
-      this.events.found(segment.parked);
+      this.counters.move(null, 'buffered', segment.parked);
       if (segment.parked === 0) this.strike([]);
       return segment;
     } finally {
@@ -185,10 +149,10 @@ export class Spill {
     }
   }
 
-  private passOver({ path, outstanding }: Segment): void {
-    this.events.damaged(1);
+  private passOver({ path, outstanding }: Segment, damaged: number): void {
+    this.counters.move('buffered', 'dropped', damaged);
     const cause = `${path} holds damaged lines`;
-    this.events.report(cause, `${cause}: they are passed over, the others are sent. The file is kept.`);
+    this.report(cause, `${cause}: they are passed over, the others are sent. The file is kept.`);
     if (outstanding === 0) this.strike([]);
   }
 
@@ -199,15 +163,18 @@ export class Spill {
     for (const segment of this.segments.splice(0)) await segment.close();
   }
 
+  /** Another process has all segments, and sends what is in them. */
   private lose(): void {
     const gone = this.segments.splice(0);
-    this.active = this.reading = null;
+    this.active = null;
     this.unread = [];
-    this.events.lost(gone.reduce((sum, { parked }) => sum + parked, 0));
+    const parked = gone.reduce((sum, segment) => sum + segment.parked, 0);
+    this.counters.move('buffered', 'stored', parked);
+    this.onLost();
     for (const segment of gone) segment.close().catch(() => {});
   }
 
-  /** One write after the other. What the disk refuses is reported. */
+  /** One write after the other. A refusal of the disk is reported. */
   private onDisk<T>(step: string, work: () => Promise<T>): Promise<T> {
     const turn = this.last.then(work);
     this.last = turn.catch((error: unknown) => this.reportTrouble(step, error));
@@ -216,7 +183,7 @@ export class Spill {
 
   private reportTrouble(step: string, error: unknown): void {
     const cause = `spill: could not ${step}: ${(error as NodeJS.ErrnoException).code ?? reasonOf(error)}`;
-    this.events.report(cause, `${cause}. New durable work is not on disk until it can; what is there stays there.`);
+    this.report(cause, `${cause}. New durable work is not on disk until it can; what is there stays there.`);
   }
 
   /** Writes down what was struck off, and removes what is done with. */
@@ -225,10 +192,10 @@ export class Spill {
       await nextTurn();
       this.sweeping = false;
       // First what needs no room: the disk may be full of it.
-      for (const segment of this.segments) if (!this.isNeeded(segment)) await this.clear(segment);
+      for (const segment of this.segments) if (!this.isNeeded(segment)) await this.remove(segment);
       for (const segment of this.segments) {
         const { outstanding } = segment;
-        await segment.writeStrikes().catch((error) => (outstanding > 0 ? Promise.reject(error) : this.clear(segment)));
+        await segment.writeStrikes().catch((error) => (outstanding > 0 ? Promise.reject(error) : this.remove(segment)));
       }
     });
     await sweeping.catch(() => {});
@@ -240,17 +207,9 @@ export class Spill {
     return isWrittenOn && !this.closed && !this.refuses;
   }
 
-  /** Empties the segment that is written to, so that the next entry needs no file of its own; removes any other. */
-  private async clear(segment: Segment): Promise<void> {
-    const isActive = segment === this.active;
-    if (isActive && !this.closed && segment.damagedLines === 0) {
-      if (segment.bytes === 0) return;
-      this.active = await segment.reset();
-      this.segments = this.segments.map((other) => (other === segment ? this.active! : other));
-      return;
-    }
+  private async remove(segment: Segment): Promise<void> {
     this.segments = this.segments.filter((other) => other !== segment);
-    if (isActive) this.active = null;
+    if (segment === this.active) this.active = null;
     if (segment.damagedLines === 0) return segment.remove();
     await segment.close();
     await this.folder.setAside(segment.path);
@@ -258,11 +217,11 @@ export class Spill {
 
   /** The segment that is written to; a new one when there is none, when it is full, and behind a torn end. */
   private async findWritable(): Promise<Segment> {
-    const { active, heldBytes, limits } = this;
-    if (heldBytes >= limits.maxBytes) throw new Error(`it holds ${heldBytes} bytes already (spillMaxBytes)`);
+    const { active, fileBytes, limits } = this;
+    if (fileBytes >= limits.maxBytes) throw new Error(`it holds ${fileBytes} bytes already (spillMaxBytes)`);
     if (active !== null && !active.torn && active.bytes < SEGMENT_BYTES) return active;
-    await this.folder.isOurs();
-    const segment = await Segment.create(this.folder.nextFile(this.kind));
+    if (!(await this.folder.isOurs())) this.lose();
+    const segment = await Segment.create(this.folder.nextFile('work'));
     this.segments.push(segment);
     this.active = segment;
     await this.folder.sync();

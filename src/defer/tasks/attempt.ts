@@ -7,18 +7,10 @@ import type { DeferInfo } from '../deferred-work.js';
 
 export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
 
-export type Told = Omit<Required<DeferInfo>, 'signal'>;
+export type AttemptDetails = Omit<Required<DeferInfo>, 'signal'>;
 
-export interface Running {
-  readonly told: Told;
-  readonly info: DeferInfo;
-}
-
-/**
- * One attempt of one task: runs it and settles exactly once. A synchronous task costs no promise. What a task does after
- * it was cut is ignored, its late rejection included. An observable is work as well, until it completes.
- */
-export class Attempt<T> implements Running, Linked<Attempt<T>> {
+/** One attempt of one task: settles exactly once, whatever the task does later. A synchronous task costs no promise. */
+export class Attempt<T> implements Linked<Attempt<T>> {
   previous: Attempt<T> | null = null;
   next: Attempt<T> | null = null;
   readonly startedMs = performance.now();
@@ -30,7 +22,7 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
 
   constructor(
     readonly subject: T,
-    readonly told: Told,
+    readonly details: AttemptDetails,
     private readonly onSettled: (attempt: Attempt<T>, outcome: AttemptOutcome, error: unknown) => void,
   ) {}
 
@@ -40,11 +32,11 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
       this.controller = new AbortController();
       if (this.cutBy !== null) this.controller.abort(this.cutBy);
     }
-    return { ...this.told, signal: this.controller.signal };
+    return { ...this.details, signal: this.controller.signal };
   }
 
   /** Runs it in its async context, for `timeoutMs` at the most: then it gives up on it. */
-  start(run: (attempt: Running) => unknown, resource: AsyncResource, timeoutMs: number): void {
+  start(run: (attempt: Attempt<T>) => unknown, resource: AsyncResource, timeoutMs: number): void {
     try {
       const result = resource.runInAsyncScope(run, undefined, this);
       if (!isThenable(result) && !isObservable(result)) return this.settle('completed', null);

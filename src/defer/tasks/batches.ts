@@ -12,14 +12,16 @@ const KEYS = ['name', 'timeoutMs', 'attempts', 'backoffMs', 'maxBackoffMs', 'bat
 /** Collects the items of one work with `runBatch`. One batch runs at a time: what comes meanwhile makes the next one. */
 export class BatchLane extends TaskSequence {
   private readonly waiting: ArmedWork[] = [];
-  private timer: NodeJS.Timeout | null = null;
+  private timer: NodeJS.Timeout | undefined;
   /** Waiting items must run, whether or not they fill a batch. */
   private due = false;
 
   constructor(
-    readonly work: DeferredBatchWork,
-    readonly spec: BatchSpec,
-    readonly queue: TaskQueue,
+    private readonly work: DeferredBatchWork,
+    private readonly spec: BatchSpec,
+    private readonly queue: TaskQueue,
+    /** Names made up for each call would add ever more lanes: an idle one goes. */
+    private readonly onIdle: () => void,
   ) {
     super();
   }
@@ -27,10 +29,6 @@ export class BatchLane extends TaskSequence {
   /** Items of one work that run in the same way have one key, and may share a batch. */
   static makeKey(spec: BatchSpec): string {
     return JSON.stringify(KEYS.map((key) => spec[key]));
-  }
-
-  get isIdle(): boolean {
-    return this.waiting.length === 0 && !this.engaged && this.retrying === null;
   }
 
   override get isEmpty(): boolean {
@@ -42,13 +40,13 @@ export class BatchLane extends TaskSequence {
     this.stopTimer();
     const items = this.waiting.splice(0, this.spec.batch.maxItems);
     this.due = this.waiting.length > 0;
-    const run: TaskRun = ({ info }) => {
-      return this.work.runBatch(
-        items.map(({ id, data }) => ({ id, data })),
-        info,
-      );
-    };
-    return new Task(this.spec, this, items, run, new AsyncResource('PerfDeferredBatch'));
+    const listItems = () => items.map(({ id, data }) => ({ id, data }));
+    const run: TaskRun = ({ info }) => this.work.runBatch(listItems(), info);
+    return new Task(this.spec, this, items, run, new AsyncResource('PerfDeferredBatch'), true);
+  }
+
+  override disengaged(): void {
+    if (this.waiting.length === 0 && !this.engaged && this.retrying === null) this.onIdle();
   }
 
   add(item: ArmedWork): void {
@@ -63,6 +61,7 @@ export class BatchLane extends TaskSequence {
     this.stopTimer();
     this.due = this.waiting.length > 0;
     if (this.due) this.queue.engage(this);
+    else this.disengaged();
   };
 
   get oldestMs(): number {
@@ -88,7 +87,7 @@ export class BatchLane extends TaskSequence {
   }
 
   private stopTimer(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
+    clearTimeout(this.timer);
+    this.timer = undefined;
   }
 }

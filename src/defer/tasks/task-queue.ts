@@ -9,10 +9,7 @@ import type { Task, TaskSequence } from './task.js';
 /** Milliseconds of synchronous work in one turn of the event loop: 300 tasks of 1 ms would block it for 341 ms. */
 const TURN_BUDGET_MS = 2;
 
-/**
- * Runs accepted tasks in this process: sequences side by side, each in its own order, a bounded number at a time, a
- * bounded stretch of the event loop a turn. Whatever a task does, nothing is thrown at the caller.
- */
+/** Runs accepted tasks: sequences side by side, each in its order, a bounded number at a time. Never throws at the caller. */
 export class TaskQueue {
   private readonly ready = new LinkedList<TaskSequence>();
   private readonly running = new LinkedList<Attempt<Task>>();
@@ -40,7 +37,7 @@ export class TaskQueue {
 
   /** Since when the task waits that has waited longest, monotonic milliseconds. */
   get oldestMs(): number {
-    return this.waiting.first?.acceptedMs ?? Infinity;
+    return this.waiting.first?.items[0]!.acceptedMs ?? Infinity;
   }
 
   /** Drops the task that has waited longest; false when none waits. */
@@ -71,16 +68,18 @@ export class TaskQueue {
     const retrying = [...this.retries.keys(), ...this.ready.toArray()].flatMap((sequence) => sequence.retrying ?? []);
     const left = [...retrying, ...this.waiting.toArray()];
     for (const attempt of cut) attempt.cut(new Error(reason));
-    for (const task of left) this.drop(task, reason);
-    for (const task of left) this.waiting.delete(task);
+    for (const task of left) {
+      this.drop(task, reason);
+      this.waiting.delete(task);
+    }
     return [...cut.map(({ subject }) => subject), ...left].flatMap(({ size, spec }) =>
-      Array.from({ length: size }, () => spec.name),
+      Array<string>(size).fill(spec.name),
     );
   }
 
   private drop(task: Task, why: string): void {
     this.capacity.release(0, task.size);
-    for (const item of task.ended(null, 0)) this.counters.drop('waiting', item, why);
+    for (const item of task.items) this.counters.drop('waiting', item.describeEnd(null, 0, task.attempt), why);
   }
 
   engage(sequence: TaskSequence): void {
@@ -112,14 +111,14 @@ export class TaskQueue {
     const task = retrying ?? sequence.shift();
     if (task === null) {
       sequence.engaged = false;
-      return;
+      return sequence.disengaged();
     }
     if (retrying === null) this.waiting.delete(task);
     else sequence.retrying = null;
     this.capacity.release(0, task.size);
     this.counters.move('waiting', 'running', task.size);
     const run = task.begin();
-    const attempt = new Attempt(task, task.told, this.settled);
+    const attempt = new Attempt(task, task.details, this.settled);
     this.running.add(attempt);
     attempt.start(run, task.resource, task.spec.timeoutMs);
   }
@@ -129,16 +128,15 @@ export class TaskQueue {
     const ranMs = performance.now() - startedMs;
     this.running.delete(attempt);
     if (outcome !== 'completed' && task.attempt < task.spec.attempts && !this.closed) return this.retryLater(task);
-    for (const item of task.ended(startedMs, ranMs)) {
-      if (outcome !== 'completed') this.counters.fail('running', item, error, outcome);
-      else {
-        this.counters.record(item, 'completed');
-        this.counters.move('running', 'ran');
-      }
+    for (const item of task.items) {
+      const ended = item.describeEnd(startedMs, ranMs, task.attempt);
+      if (outcome === 'completed') this.counters.complete('running', ended);
+      else this.counters.fail('running', ended, error, outcome);
     }
     task.sequence.engaged = false;
     if (!task.sequence.isEmpty) this.engage(task.sequence);
-    else if (this.ready.size > 0) this.schedule();
+    else task.sequence.disengaged();
+    if (this.ready.size > 0) this.schedule();
   };
 
   private retryLater(task: Task): void {

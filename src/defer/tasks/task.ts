@@ -4,8 +4,8 @@ import type { PerfError } from '../../core/perf.error.js';
 import type { Capacity } from '../capacity.js';
 import { nameOrigin, unstarted, type Counters, type Ended, type Origin } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
-import type { Running, Told } from './attempt.js';
 import type { WorkOptions } from '../work-options.js';
+import type { Attempt, AttemptDetails } from './attempt.js';
 
 export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | 'backoffMs' | 'maxBackoffMs'> {
   readonly name: string;
@@ -13,14 +13,13 @@ export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | '
 
 /** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
 export interface Armed {
-  /** Left out where another has it. */
-  readonly name?: string;
+  readonly name: string;
   /** Null is the default: success while the request is open, anything once it has been decided. */
   readonly when: DeferWhen | null;
   /** Resolves, and never rejects, when it is on disk, or not in time: with why a route answers 503 then. The answer waits for it. */
   readonly written?: Promise<PerfError | null>;
-  /** The capacity that it takes, and gives back when it is dropped for newer work; left out where it is not. */
-  readonly holds?: Capacity;
+  /** The capacity that it gives back when it is dropped for newer work; none where it is not dropped. */
+  readonly capacity?: Capacity | null;
   drop?(why: string): void;
   commit(status: number | null): void;
   discard(): void;
@@ -32,7 +31,7 @@ export interface Arming {
   readonly sequence: TaskSequence;
 }
 
-export type TaskRun = (attempt: Running) => unknown;
+export type TaskRun = (attempt: Pick<Attempt<unknown>, 'details' | 'info'>) => unknown;
 
 /** One item of in-process work, from the moment it is armed. */
 export class ArmedWork implements Armed {
@@ -43,7 +42,7 @@ export class ArmedWork implements Armed {
 
   constructor(
     readonly id: string,
-    readonly spec: TaskSpec,
+    private readonly spec: TaskSpec,
     readonly when: DeferWhen | null,
     private origin: Origin | null,
     private readonly queue: { readonly capacity: Capacity; readonly counters: Counters },
@@ -65,28 +64,25 @@ export class ArmedWork implements Armed {
     return this.spec.name;
   }
 
-  get holds(): Capacity {
+  get capacity(): Capacity {
     return this.queue.capacity;
   }
 
   discard(): void {
-    this.holds.release();
+    this.capacity.release();
   }
 
   drop(why: string): void {
     this.discard();
-    this.queue.counters.drop(null, unstarted(this.spec.name, nameOrigin(this.origin), false), why);
+    this.queue.counters.drop(null, unstarted(this.name, nameOrigin(this.origin), false), why);
   }
 
-  /** Its name and figures, for a record. `startedMs` null: it has not started. */
+  /** For its record. `startedMs` null: it has not started. */
   describeEnd(startedMs: number | null = null, runMs = 0, attempt = 1): Ended {
-    const { requestId, route } = this.names;
     const waitMs = (startedMs ?? performance.now()) - this.acceptedMs;
-    return { name: this.spec.name, requestId, route, durable: false, waitMs, runMs, attempt: Math.max(1, attempt) };
+    return { ...unstarted(this.name, this.names, false), waitMs, runMs, attempt: Math.max(1, attempt) };
   }
 }
-
-const OF_MANY = { status: null, names: nameOrigin(null) };
 
 /** Unit of the queue of this process: one item, or a batch that runs, fails and is tried again together. */
 export class Task implements Linked<Task> {
@@ -97,24 +93,20 @@ export class Task implements Linked<Task> {
   constructor(
     readonly spec: TaskSpec,
     readonly sequence: TaskSequence,
-    private readonly items: readonly ArmedWork[],
+    readonly items: readonly ArmedWork[],
     private run: TaskRun | null,
     readonly resource: AsyncResource,
-    private readonly of: Pick<ArmedWork, 'status' | 'names'> = OF_MANY,
+    private readonly isBatch = false,
   ) {}
 
   get size(): number {
     return this.items.length;
   }
 
-  get acceptedMs(): number {
-    return this.items[0]!.acceptedMs;
-  }
-
-  get told(): Told {
-    const { status, names } = this.of;
-    const { requestId, traceparent } = names;
-    return { id: this.items[0]!.id, attempt: this.attempt, status, requestId, traceparent };
+  get details(): AttemptDetails {
+    const { id, status, names } = this.items[0]!;
+    const { requestId, traceparent } = this.isBatch ? nameOrigin(null) : names;
+    return { id, attempt: this.attempt, status: this.isBatch ? null : status, requestId, traceparent };
   }
 
   begin(): TaskRun {
@@ -122,11 +114,6 @@ export class Task implements Linked<Task> {
     this.attempt += 1;
     if (this.attempt >= this.spec.attempts) this.run = null;
     return run;
-  }
-
-  /** Name and figures of its items, for records. `startedMs` null: it has not started. */
-  ended(startedMs: number | null, runMs: number): Ended[] {
-    return this.items.map((item) => item.describeEnd(startedMs, runMs, this.attempt));
   }
 }
 
@@ -151,6 +138,9 @@ export class TaskSequence implements Linked<TaskSequence> {
   shift(): Task | null {
     return this.tasks.shift() ?? null;
   }
+
+  /** None of its tasks runs or waits for its turn. */
+  disengaged(): void {}
 
   /** Drops the work that was armed first with this capacity and is not decided yet; false when there is none. */
   dropArmed(_capacity: Capacity): boolean {

@@ -106,7 +106,7 @@ class BullmqStore implements BullmqDurableStore {
   private connecting: Promise<void> | null = null;
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
   /** That of the application that booted last. */
-  private newest: BullmqStore | null = null;
+  private newest: BullmqStore = this;
 
   constructor(
     private readonly options: ReturnType<typeof table.read>,
@@ -124,12 +124,9 @@ class BullmqStore implements BullmqDurableStore {
 
   async start(host: DurableStoreHost): Promise<void> {
     const libraries = await loadLibraries();
-    const producer = openProducer(libraries, this.options.connection, (error) => {
-      const cause = `Redis of bullmqStore(): ${reasonOf(error)}`;
-      host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
-    });
-    this.started = { libraries, producer, host };
-    this.serve(this.ownQueue);
+    const report = reportTo(host, 'Redis', 'Durable work is kept and sent when Redis is back.');
+    this.started = { libraries, producer: openProducer(libraries, this.options.connection, report), host };
+    this.served.add(this.ownQueue);
     this.onStarted(this);
   }
 
@@ -137,10 +134,8 @@ class BullmqStore implements BullmqDurableStore {
     const { connection, worker, queues } = this.options;
     if (worker === null) return;
     const { libraries, host } = this.started!;
-    const consumer = (this.consumer = openConsumer(libraries, connection, (error) => {
-      const cause = `workers of bullmqStore(): ${reasonOf(error)}`;
-      host.report(cause, `${cause}. They go on by themselves when Redis is back.`);
-    }));
+    const report = reportTo(host, 'workers', 'They go on by themselves when Redis is back.');
+    const consumer = (this.consumer = openConsumer(libraries, connection, report));
     const serveAll = (skipVersionCheck: boolean): void => {
       if (this.paused) return;
       this.working = { skipVersionCheck };
@@ -154,14 +149,10 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   queue(name = this.ownQueue): Queue {
-    if (this.newest !== null) return this.newest.queue(name);
-    if (this.started === null) {
-      throw new PerfError(
-        'PERF_ERR_STORE',
-        '`store.queue()` works once the application has booted: the queue is made then.',
-      );
-    }
-    return this.queues.get(name) ?? this.open(name);
+    const { newest } = this;
+    if (newest.started !== null) return newest.queues.get(name) ?? newest.open(name);
+    const message = '`store.queue()` works once the application has booted: the queue is made then.';
+    throw new PerfError('PERF_ERR_STORE', message);
   }
 
   async add(jobs: readonly NewDurableJob[], { batch }: { batch: boolean }): Promise<unknown> {
@@ -169,16 +160,14 @@ class BullmqStore implements BullmqDurableStore {
     const name = jobs[0]!.options.queue ?? this.ownQueue;
     if (this.consumer !== null && !this.served.has(name)) {
       const cause = `queue "${name}" is named by no handler and not in bullmqStore({ queues })`;
-      host.report(
-        cause,
-        `${cause}: after a restart no process works it off before something is stored in it again. Add it there.`,
-      );
+      const danger = 'after a restart no process works it off before something is stored in it again';
+      host.report(cause, `${cause}: ${danger}. Add it there.`);
     }
     this.serve(name);
     // One wait for all that is stored meanwhile, since each listens to the client.
     await (this.connecting ??= whenAttempted(producer.redis).finally(() => (this.connecting = null)));
     try {
-      return await this.queue(name).addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
+      return await (this.queues.get(name) ?? this.open(name)).addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
     } catch (error) {
       // A transaction's errors are in its answer, which ioredis' own `reconnectOnError` does not read.
       if (this.needsAnew(error as Error)) producer.redis.disconnect(true);
@@ -189,18 +178,18 @@ class BullmqStore implements BullmqDurableStore {
   async pauseWorker(): Promise<void> {
     this.paused = true;
     this.working = null;
-    await Promise.all([...this.workers.values()].map((worker) => worker.pause()));
+    await Promise.all(Array.from(this.workers.values(), (worker) => worker.pause()));
   }
 
   async stopWorker(deadlineMs: number): Promise<void> {
     this.paused = true;
     this.working = null;
-    await Promise.all([...this.workers.values()].map((worker) => worker.stop(deadlineMs)));
+    await Promise.all(Array.from(this.workers.values(), (worker) => worker.stop(deadlineMs)));
     this.consumer?.release();
   }
 
   async close(): Promise<void> {
-    await within(CLOSE_TIMEOUT_MS, () => settleAll([...this.queues.values()].map((queue) => queue.close())));
+    await within(CLOSE_TIMEOUT_MS, () => settleAll(Array.from(this.queues.values(), (queue) => queue.close())));
     this.started?.producer.release();
   }
 
@@ -225,11 +214,18 @@ class BullmqStore implements BullmqDurableStore {
     const { worker, queues } = this.options;
     if (this.working === null || worker === null || this.workers.has(name)) return;
     const { libraries, host } = this.started!;
-    const options = queues.get(name) ?? (name === this.ownQueue ? worker : alone.read(undefined, name));
+    const options = queues.get(name) ?? (name === this.ownQueue ? worker : queueRow.read(undefined, name));
     const connection = { connection: this.consumer!.redis, prefix: this.prefix, ...this.working };
     this.workers.set(name, new JobWorker(libraries.bullmq, name, connection, options, host));
   }
 }
+
+const reportTo =
+  (host: DurableStoreHost, who: string, advice: string) =>
+  (error: Error): void => {
+    const cause = `${who} of bullmqStore(): ${reasonOf(error)}`;
+    host.report(cause, `${cause}. ${advice}`);
+  };
 
 /** Services that share a Redis have a queue each. BullMQ allows no colon, and dashboards no slash. */
 function defaultQueueName(): string {
@@ -238,7 +234,6 @@ function defaultQueueName(): string {
 }
 
 const concurrency = number({ default: 10, unit: 'a whole number of jobs', min: 1, integer: true });
-const alone = object({ concurrency });
 const queueRow = object({
   concurrency,
   limiter: optional(

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { ConnectionOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { within } from '../../core/within.js';
-import { PerfError } from '../../core/perf.error.js';
-import { connectionOptions, isClient, needsAnew, OWN_PREFIX, reconnectInMs } from '../redis/connection.js';
+import { optionalPeer } from '../../core/optional-peer.js';
+import { connectionOptions, isClient, loadRedis, needsAnew, OWN_PREFIX, reconnectInMs } from '../redis/connection.js';
 
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
 const SILENT_MS = 10_000;
@@ -14,18 +14,11 @@ const SENTINEL_MS = 3_000;
 /** BullMQ's loop would try again at once when Redis has refused its command: when it does, milliseconds. */
 const REFUSED_MS = 1_000;
 
-type RetryStrategy = (times: number) => unknown;
-
 /** The used part of an ioredis client. BullMQ's own type does not fit: BullMQ 5's is that of ioredis 5 only. */
 export interface RedisClient {
-  readonly options?: { retryStrategy?: RetryStrategy | null; reconnectOnError?: ((error: Error) => unknown) | null };
+  readonly options?: object;
   duplicate(override: object): { disconnect(): void } & object;
 }
-
-type GivenOptions = RedisClient['options'] & {
-  readonly sentinelRetryStrategy?: RetryStrategy | null;
-  readonly sentinelCommandTimeout?: number;
-};
 
 export type RedisConnection = string | ConnectionOptions | RedisClient;
 
@@ -43,29 +36,14 @@ export interface OwnClient {
   readonly release: () => void;
 }
 
-/**
- * BullMQ and ioredis, loaded at boot rather than with this module, so that their absence is an error in words.
- * @throws PERF_ERR_MISSING_PEER
- */
+/** Loaded at boot rather than with this module, so that their absence is an error in words. @throws PERF_ERR_MISSING_PEER */
 export async function loadLibraries(): Promise<Libraries> {
-  try {
-    const [bullmq, { Redis }] = await Promise.all([import('bullmq'), import('ioredis')]);
-    return { bullmq, Redis };
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
-    throw new PerfError(
-      'PERF_ERR_MISSING_PEER',
-      '`bullmqStore()` needs the packages bullmq and ioredis, which are not installed. Run: npm install bullmq ioredis',
-      { cause: error },
-    );
-  }
+  const bullmq = await optionalPeer('bullmq', '`bullmqStore()`', () => import('bullmq'));
+  const { Redis } = await loadRedis('`bullmqStore()`');
+  return { bullmq, Redis };
 }
 
-/**
- * For the producer: a command fails at once without a connection, and after one reconnect with one. ioredis' own offline
- * queue would grow without bound; the buffer here is bounded and counted.
- */
+/** For the producer: a command fails at once without a connection, since ioredis' own offline queue would grow without bound. */
 export function openProducer(libraries: Libraries, connection: RedisConnection, onError: OnError): OwnClient {
   const bounded = { enableOfflineQueue: false, maxRetriesPerRequest: 1, socketTimeout: SILENT_MS };
   return open(libraries, connection, bounded, onError);
@@ -81,10 +59,7 @@ export async function whenAttempted(redis: Redis): Promise<void> {
   await within(SILENT_MS, ended).finally(() => over.abort());
 }
 
-/**
- * For workers, which wait for as long as it takes, as BullMQ demands: the application's own bounds would end their reads, and ioredis'
- * `socketTimeout` delays the end of the process. What is half open is given up here, in duplicates that BullMQ makes too.
- */
+/** For workers, which wait for as long as it takes: half-open connections are given up here, in duplicates that BullMQ makes too. */
 export function openConsumer(libraries: Libraries, connection: RedisConnection, onError: OnError): OwnClient {
   const unbounded = {
     enableOfflineQueue: true,
@@ -122,46 +97,38 @@ function open(
   onError: OnError,
   endsTurn: (error: Error) => boolean = () => false,
 ): OwnClient {
-  let released = false;
-  let refused = false;
-  const own = isClient(connection) ? connection.options : connectionOptions(connection);
-  const given: GivenOptions | undefined = own;
-  // ioredis gives up, and lets the process end, when a strategy returns no number. The application's own may give up for its client.
-  const untilReleased =
-    (usual: RetryStrategy | null = reconnectInMs): RetryStrategy =>
-    (times) => {
-      if (released) return null;
-      const pausesMs = refused ? REFUSED_MS : usual?.(times);
-      refused = false;
-      return typeof pausesMs === 'number' ? pausesMs : reconnectInMs(times);
-    };
-  const usualAnew = given?.reconnectOnError ?? needsAnew(/READONLY/);
+  let [released, refused] = [false, false];
+  // The application's own may give up for its client. ioredis ends, and lets the process end, when it gets no number.
+  const retryStrategy = (times: number): number | null => {
+    const waitMs = refused ? REFUSED_MS : reconnectInMs(times);
+    refused = false;
+    return released ? null : waitMs;
+  };
+  const isReadOnly = needsAnew(/READONLY/);
+  const own: { sentinelCommandTimeout?: number } | undefined = isClient(connection)
+    ? connection.options
+    : connectionOptions(connection);
   const options = {
     ...(isClient(connection) ? {} : own),
     ...override,
     ...OWN_PREFIX,
     // With it, the first attempt would be the last.
     lazyConnect: false,
-    retryStrategy: untilReleased(given?.retryStrategy),
-    sentinelRetryStrategy: untilReleased(given?.sentinelRetryStrategy),
-    sentinelCommandTimeout: given?.sentinelCommandTimeout ?? SENTINEL_MS,
-    reconnectOnError: (error: Error): unknown => {
-      const ends = endsTurn(error);
-      refused ||= ends;
-      return usualAnew(error) || ends;
+    retryStrategy,
+    sentinelRetryStrategy: retryStrategy,
+    sentinelCommandTimeout: own?.sentinelCommandTimeout ?? SENTINEL_MS,
+    reconnectOnError: (error: Error): boolean => {
+      refused ||= endsTurn(error);
+      return endsTurn(error) || isReadOnly(error);
     },
   };
-  const redis = isClient<RedisClient>(connection)
-    ? (connection.duplicate(options) as Redis)
-    : new Redis(options as object);
+  const redis = isClient<RedisClient>(connection) ? (connection.duplicate(options) as Redis) : new Redis(options);
   redis.on('error', onError);
-  return {
-    redis,
-    release: () => {
-      released = true;
-      redis.disconnect();
-    },
+  const release = (): void => {
+    released = true;
+    redis.disconnect();
   };
+  return { redis, release };
 }
 
 /** Makes a connection anew that waits for the answer to a ping, or to its greeting, from one beat to the next. */

@@ -25,10 +25,7 @@ interface CommonData {
   unknownSinceMs?: number;
 }
 
-/**
- * Completed jobs are remembered for a while: a bulk whose answer was lost is sent again after 30 s, and finds its ids taken, up to
- * 1,500 jobs a second. Failed ones stay for a month.
- */
+/** A bulk whose answer was lost is sent again after 30 s, and finds its ids taken, up to 1,500 jobs a second. */
 const KEEP = { removeOnComplete: { age: 600, count: 50_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
 /** A strategy of our workers: exponential with jitter like BullMQ's own, but bounded. */
 export const BOUNDED_BACKOFF = 'nestjs-perf';
@@ -39,10 +36,7 @@ export function makeJob(job: NewDurableJob) {
   return jobWith(job, jobId, jobId === job.id ? item : { ...item, id: job.id });
 }
 
-/**
- * Its id comes from all its items: sent again they make the same job. After a crash the spill's entries are grouped anew, and
- * with an id of the first item alone another group would pass for stored.
- */
+/** Its id comes from all its items: after a crash they are grouped anew, and another group must not pass for stored. */
 export function makeBatchJob(jobs: readonly NewDurableJob[]) {
   const ids = jobs.map(({ id }) => `${id}\n`).join('');
   const id = createHash('sha256').update(ids).digest('hex').slice(0, 32);

@@ -11,17 +11,11 @@ import { settleAll } from '../../core/settle-all.js';
 
 /** For a last word with Redis when the deadline has passed already, milliseconds. */
 const LAST_WORD_MS = 500;
-/**
- * When a job whose class this process does not have is taken again, milliseconds: an eighth of the time that no worker has had it,
- * soon at first, since each turn finds the right one of two services in half of all cases.
- */
+/** When a job whose class this process lacks is taken again, milliseconds: after an eighth of the time that no worker has had it. */
 const ELSEWHERE_MS = { first: 1_000, next: 5_000, last: 300_000 };
 /** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
 export const UNKNOWN_MS = 3_600_000;
-/**
- * How often a job may lose its process (SIGKILL, out of memory) before it counts as failed. BullMQ's own is once: two
- * unlucky deploys, and work with attempts left is over. Bounded, because the job may be what kills them.
- */
+/** How often a job may lose its process before it counts as failed: it may be what kills them. BullMQ's own is once. */
 const MAX_STALLED_COUNT = 10;
 /** The start of BullMQ's error for a job that it fails by itself, in no process. */
 const STALLED = 'job stalled more than';
@@ -106,10 +100,7 @@ export class JobWorker {
     if (this.runs) await this.worker.pause(true);
   }
 
-  /**
-   * Takes no new job and waits for those that run, until the deadline; then their signals abort. What is cut off is put
-   * back, for another worker or for this one at its next start.
-   */
+  /** Waits for the jobs that run, until the deadline; then aborts their signals, and puts back what does not end. */
   async stop(deadlineMs: number): Promise<void> {
     const startedMs = performance.now();
     const leftMs = (): number => Math.max(LAST_WORD_MS, deadlineMs - (performance.now() - startedMs));

@@ -2,14 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { writeEntry } from '../../../src/defer/spill/line.js';
+import { writeEntry } from '../../../src/defer/durable/entry.js';
 import { handlePrototype, temporaryFolder } from '../../fixtures/disk.js';
 import { queueName, queueNamed } from '../../fixtures/redis.js';
 import { until } from '../../fixtures/until.js';
 import { engineWith, OUTSIDE } from '../defer/engine.fixture.js';
 import { entryOf, NO_WORKER } from '../defer/durable-entry.js';
 import { expectBalanced } from '../defer/balanced.js';
-import type { DurableEntry } from '../../../src/defer/durable/durable-entry.js';
 import { MemoryPlace, MemoryStore } from './memory-store.js';
 
 it('what BullMQ refuses for good of the own queue is told and counted; the rest of its bulk is stored', async () => {
@@ -74,10 +73,12 @@ it('durable work that its store refuses is among the rejects on disk, over a res
 it('what is refused again while others are still being sent again stays among the rejects', async () => {
   const folder = temporaryFolder();
   const ids = ['bad', ...Array.from({ length: 80 }, (_, i) => `good-${i}`)];
-  const lines = ids.map((id) => writeEntry({ ...entryOf(id), error: 'refused', rejectedAt: 1 } as DurableEntry));
   const gone = join(folder, '0af76519-16cd-43dd-8448-eb211c80319c');
   mkdirSync(gone, { mode: 0o700 });
-  writeFileSync(join(gone, 'dead-000001.ndjson'), lines.join(''));
+  for (const [i, id] of ids.entries()) {
+    const letter = { ...entryOf(id), error: 'refused', rejectedAt: 1 };
+    writeFileSync(join(gone, `dead-${String(i).padStart(6, '0')}.ndjson`), writeEntry(letter));
+  }
   const place = new MemoryPlace();
   place.refused.add('bad');
   const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });

@@ -1,4 +1,4 @@
-import type { DurableEntry } from '../../../src/defer/durable/durable-entry.js';
+import type { DurableEntry } from '../../../src/defer/durable/entry.js';
 import type { DurableStoreHost } from '../../../src/index.js';
 
 /** Durable work as it is kept until its store has it. */

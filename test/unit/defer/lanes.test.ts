@@ -1,17 +1,8 @@
 import { expect, it } from 'vitest';
 import type { DeferredBatchWork } from '../../../src/index.js';
-import { Lanes } from '../../../src/defer/lanes.js';
 import { readEnqueueOptions } from '../../../src/defer/work-options.js';
 import { armingIn, engineWith } from './engine.fixture.js';
 import { TaskSequence } from '../../../src/defer/tasks/task.js';
-
-it('lanes that are idle go once there are many; those in use stay', () => {
-  const lanes = new Lanes<{ isIdle: boolean }>();
-  const busy = lanes.get('busy', () => ({ isIdle: false }));
-  for (let i = 0; i < 10_000; i++) lanes.get(`audit ${i}`, () => ({ isIdle: true }));
-  expect(lanes.all().length).toBeLessThanOrEqual(100);
-  expect(lanes.get('busy', () => ({ isIdle: true }))).toBe(busy);
-});
 
 it('a batch work with a name for each tenant runs every item, and armed items of a lane that has gone run as well', async () => {
   const { engine } = engineWith({ maxPending: 100_000 });

@@ -19,7 +19,7 @@ describe('bullmqStore', () => {
         bullmqStore({ connection: {} }).start({}).catch((error) => console.log(error.code, error.message));`;
       const output = execFileSync('node', ['--input-type=module', '-e', script], { cwd: folder, encoding: 'utf8' });
       expect(output).toBe(
-        'PERF_ERR_MISSING_PEER PERF_ERR_MISSING_PEER: `bullmqStore()` needs the packages bullmq and ioredis, which are not installed. Run: npm install bullmq ioredis\n',
+        'PERF_ERR_MISSING_PEER PERF_ERR_MISSING_PEER: `bullmqStore()` needs the package `bullmq`, which is not installed. Run: npm install bullmq\n',
       );
     } finally {
       rmSync(folder, { recursive: true, force: true });

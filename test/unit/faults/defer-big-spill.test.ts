@@ -2,10 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { writeEntry } from '../../../src/defer/spill/line.js';
+import { writeEntry } from '../../../src/defer/durable/entry.js';
 import { ProcessFolder } from '../../../src/defer/spill/process-folder.js';
 import { Spill } from '../../../src/defer/spill/spill.js';
-import type { DeadLetter } from '../../../src/defer/spill/dead-letters.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { handlePrototype, temporaryFolder } from '../../fixtures/disk.js';
 import { until } from '../../fixtures/until.js';
@@ -28,10 +27,9 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   const read = vi.spyOn(await handlePrototype(), 'read');
   onTestFinished(() => read.mockRestore());
   let found = 0;
-  const counted = (entries: number): void => void (found += entries);
-  const events = { report: () => {}, found: counted, damaged: () => {}, lost: () => {} };
+  const move = (_from: unknown, _to: unknown, entries = 1): void => void (found += entries);
   const folder = new ProcessFolder(root, () => {});
-  const spill = new Spill(folder, 'work', { maxBytes: 1024 * MIB }, events);
+  const spill = new Spill(folder, { maxBytes: 1024 * MIB }, { move }, () => {});
   const startedMs = performance.now();
   await folder.open();
   spill.adopt((await folder.adopt()).work);
@@ -43,7 +41,7 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   delays.enable();
   let taken = 0;
   while (taken < 2 * perFile) {
-    const some = await spill.takeParked(500);
+    const some = await spill.takeParked();
     taken += some.length;
     spill.strike(some.map(({ place }) => place));
   }
@@ -56,21 +54,16 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   await folder.release();
 }, 300_000);
 
-/** 200 MiB in the long form. */
-const DEAD_FILES = process.env['PERF_LONG'] === undefined ? 2 : 25;
+/** In the long form what 25 processes may leave. */
+const LETTERS = process.env['PERF_LONG'] === undefined ? 1_500 : 25_000;
 
-it(`${DEAD_FILES * 8} MiB of dead letters left behind, and the page open: durable work goes on beside it`, async () => {
+it(`${LETTERS} dead letters left behind, and the page open: durable work goes on beside it`, async () => {
   const root = temporaryFolder();
   const gone = join(root, '0af76519-16cd-43dd-8448-eb211c80319c');
   mkdirSync(gone, { mode: 0o700 });
-  let count = 0;
-  for (let n = 1; n <= DEAD_FILES; n++) {
-    const lines: string[] = [];
-    for (let bytes = 0; bytes < 8 * MIB; bytes += lines.at(-1)!.length) {
-      const letter: DeadLetter = { ...entryOf(`d-${count++}`, 'x'.repeat(2_000)), error: 'refused', rejectedAt: count };
-      lines.push(writeEntry(letter));
-    }
-    writeFileSync(join(gone, `dead-${String(n).padStart(6, '0')}.ndjson`), lines.join(''));
+  for (let n = 0; n < LETTERS; n++) {
+    const letter = { ...entryOf(`d-${n}`, 'x'.repeat(8_000)), error: 'refused', rejectedAt: n + 1 };
+    writeFileSync(join(gone, `dead-${String(n).padStart(6, '0')}.ndjson`), writeEntry(letter));
   }
   const place = new MemoryPlace();
   const store = new MemoryStore(place, false, { path: root, maxBytes: 1024 * MIB });
@@ -95,7 +88,7 @@ it(`${DEAD_FILES * 8} MiB of dead letters left behind, and the page open: durabl
     armed.commit(200);
   }
   const newest = async (): Promise<string | undefined> => (await engine.rejected({ offset: -1, limit: 1 }))[0]?.id;
-  await until('the last letter to be read', async () => (await newest()) === `d-${count - 1}`, 240_000);
+  await until('the last letter to be read', async () => (await newest()) === `d-${LETTERS - 1}`, 240_000);
   isOpen = false;
   await page;
   delays.disable();
@@ -104,7 +97,7 @@ it(`${DEAD_FILES * 8} MiB of dead letters left behind, and the page open: durabl
   expect(await engine.rejected({ limit: 2_000 })).toHaveLength(1_000);
   expect(reports).toEqual([expect.stringContaining('more than 1000 dead letters of durable work')]);
   const longest = (delays.max / 1e6).toFixed(0);
-  if (DEAD_FILES > 2) {
+  if (LETTERS > 1_500) {
     console.log(
       `longest turn ${longest} ms, longest wait of an answer for its disk ${Math.max(...waitsMs).toFixed(0)} ms`,
     );

@@ -71,6 +71,24 @@ describe('durable work in front of a store that comes and goes', () => {
     },
   );
 
+  it('what still waits for its response is not sent with what stands beside it on disk', async () => {
+    const { engine, durable, place, path, add, known } = await start({ away: true, spillBytes: MIB, maxPending: 1 });
+    await add('in memory');
+    const [discarded, late] = [durable.arm(entryOf('discarded'), null)!, durable.arm(entryOf('late'), null)!];
+    await Promise.all([discarded.written, late.written]);
+    await add('on disk');
+    place.away = false;
+    await engine.idle();
+    expect(known()).toEqual(['in memory', 'on disk']);
+    discarded.discard();
+    late.commit(200);
+    await engine.idle();
+    expect(known()).toEqual(['in memory', 'late', 'on disk']);
+    expect(engine.stats()).toMatchObject({ accepted: 3, stored: 3, dropped: 0, buffered: 0 });
+    expect(durable.capacity.isEmpty).toBe(true);
+    await until('all to be struck off', () => spilledIn(path).ids.length === 0);
+  });
+
   it('drop-old: what is on disk is not dropped for what the disk refuses', async () => {
     const { engine, place, add, known } = await start({
       away: true,

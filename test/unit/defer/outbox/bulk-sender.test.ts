@@ -10,22 +10,20 @@ function senderWith(send: Send, limits: Partial<BatchLimits> = {}, resendsUnansw
   const refused: number[] = [];
   const retried: number[] = [];
   const unanswered: string[] = [];
-  const sender = new BulkSender<number>(
-    { maxJobs: 100, maxWaitMs: 5, ...limits },
-    {
-      resendsUnanswered,
-      store: (items) => {
-        sent.push(items);
-        return send(items, sent.length);
-      },
-      stored: (items) => stored.push(...items),
-      refused: (item) => refused.push(item),
-      retried: (items) => retried.push(...items),
-      unanswered: ({ message }) => unanswered.push(message),
+  const sender = new BulkSender<number>({
+    resendsUnanswered,
+    store: (items) => {
+      sent.push(items);
+      return send(items, sent.length);
     },
-  );
-  const add = (count: number, from = 0): void => {
-    for (let i = 0; i < count; i++) sender.add(from + i);
+    stored: (items) => stored.push(...items),
+    refused: (item) => refused.push(item),
+    retried: (items) => retried.push(...items),
+    unanswered: ({ message }) => unanswered.push(message),
+  });
+  const add = (count: number, from = 0, key = '', isOneJob = false): void => {
+    const group = { key, limits: { maxJobs: 100, maxWaitMs: 5, ...limits }, isOneJob };
+    for (let i = 0; i < count; i++) sender.add(from + i, group);
   };
   return { sender, sent, stored, refused, retried, unanswered, add };
 }
@@ -60,6 +58,17 @@ describe('micro-batching', () => {
     await vi.advanceTimersByTimeAsync(50);
     expect(sent.map((items) => items.length)).toEqual([64, 64, 64, 64, 64, 64, 64, 52]);
     expect(stored).toEqual(numbers(500));
+  });
+
+  it('mixes no groups, keeps none that is empty, and lets none wait behind a large one', async () => {
+    const { sender, sent, add } = senderWith(async () => {}, { maxJobs: 1_000 });
+    add(300);
+    for (let i = 0; i < 3; i++) add(2, 1_000 + 10 * i, `tenant ${i}`, true);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(sent.map((items) => items.length)).toEqual([64, 2, 2, 2, 64, 64, 64, 44]);
+    expect(sent[1]).toEqual([1_000, 1_001]);
+    expect(sender.oldest(() => true)).toEqual([]);
+    expect(sender.close()).toEqual([]);
   });
 
   it('keeps at most four bulks on their way', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fromJson, toJson } from '../../../../src/defer/outbox/json.js';
+import { fromJson, toJson } from '../../../../src/defer/durable/entry.js';
 import { PerfError } from '../../../../src/core/perf.error.js';
 
 describe('data that leaves the process', () => {

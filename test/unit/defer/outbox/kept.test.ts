@@ -1,24 +1,23 @@
 import { expect, it } from 'vitest';
-import { toJson } from '../../../../src/defer/outbox/json.js';
+import { toJson } from '../../../../src/defer/durable/entry.js';
 import { DeadLetters } from '../../../../src/defer/spill/dead-letters.js';
 import { entryOf } from '../durable-entry.js';
 import { RequestWork } from '../../../../src/defer/request-work.js';
 
 it('dead letters are bounded in bytes: the oldest is let go, which is reported', async () => {
   const reports: string[] = [];
-  const dead = new DeadLetters(null, {}, (_, message) => reports.push(message));
+  const dead = new DeadLetters(null, (_, message) => reports.push(message));
   const data = 'x'.repeat(1024 * 1024 - 2);
-  for (let i = 0; i < 150; i++) await dead.add({ ...entryOf(`${i}`, data), error: 'too large', rejectedAt: i });
-  expect((await dead.list({ offset: 0, limit: 100 })).map(({ id }) => id)).toEqual(
-    Array.from({ length: 16 }, (_, i) => `${134 + i}`),
-  );
+  for (let i = 0; i < 150; i++) dead.add({ ...entryOf(`${i}`, data), error: 'too large', rejectedAt: i });
+  expect((await dead.list(0, 100)).map(({ id }) => id)).toEqual(Array.from({ length: 16 }, (_, i) => `${134 + i}`));
   expect(reports[0]).toContain('the oldest, "receipt", was let go');
   expect(await dead.take(undefined, 100)).toHaveLength(16);
 });
 
 it('a request holds nothing of what is on disk, however long it lasts', async () => {
   const work = new RequestWork(new Set());
-  for (let i = 0; i < 3; i++) work.arm({ when: null, written: Promise.resolve(null), commit() {}, discard() {} });
+  for (let i = 0; i < 3; i++)
+    work.arm({ name: 'receipt', when: null, written: Promise.resolve(null), commit() {}, discard() {} });
   expect(work.written).not.toBeNull();
   await work.written;
   await Promise.resolve();

@@ -16,10 +16,9 @@ describe('what an earlier process has left in a spill', () => {
     await crash(first.spill);
     expect(left()).toHaveLength(8);
     const second = await open();
-    const some = await take(second.spill, 3);
-    expect(idsOf(some)).toEqual(['a-1', 'a-2', 'a-3']);
-    expect(some.map(({ entry: { json } }) => json)).toEqual(['{"i":1}', '{"i":2}', undefined]);
-    expect(idsOf(await take(second.spill, 100))).toEqual(['a-4', 'a-6', 'a-7', 'a-8', 'a-9']);
+    const all = await take(second.spill);
+    expect(idsOf(all)).toEqual(['a-1', 'a-2', 'a-3', 'a-4', 'a-6', 'a-7', 'a-8', 'a-9']);
+    expect(all.slice(0, 3).map(({ entry: { json } }) => json)).toEqual(['{"i":1}', '{"i":2}', undefined]);
     expect(second.spill.parked).toBe(false);
     expect(second.counted.found).toBe(8);
     strike(second.spill, 'a-1', 'a-2', 'a-3', 'a-4', 'a-6', 'a-7', 'a-8', 'a-9');
@@ -59,7 +58,7 @@ describe('what an earlier process has left in a spill', () => {
     await crash(first.spill);
     appendFileSync(segments()[0]!, torn);
     const second = await open();
-    const taken = await take(second.spill, 10);
+    const taken = await take(second.spill);
     second.spill.strike(taken.filter(({ entry: { id } }) => id === 'a-1').map(({ place }) => place));
     await crash(second.spill);
     const third = await open();

@@ -13,12 +13,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { writeEntry } from '../../../../src/defer/spill/line.js';
+import { writeEntry } from '../../../../src/defer/durable/entry.js';
 import { until } from '../../../fixtures/until.js';
 import { entryOf } from '../durable-entry.js';
 import { spills } from './spill.fixture.js';
 
-const { at, left, open, put, reports, take, takeAll } = spills();
+const { at, left, open, park, put, reports, take, takeAll } = spills();
 const GONE = '0af76519-16cd-43dd-8448-eb211c80319c';
 
 /** A folder of another process with one entry; `owner` null: it has closed. */
@@ -73,7 +73,7 @@ describe('the folders of processes that share a path', () => {
   it('a process whose folder was taken over while it stood still writes to another one, and loses nothing', async () => {
     const { spill, counted } = await open();
     await put(spill, 'before');
-    spill.park((await spill.append(entryOf('parked')))!);
+    park((await spill.append(entryOf('parked')))!);
     const mine = ownFolder();
     const theirs = join(at.folder, 'elsewhere');
     renameSync(join(at.root, mine), theirs);
@@ -115,7 +115,7 @@ describe('the folders of processes that share a path', () => {
     link(join(folder, 'work-000002.ndjson'), path);
     const { spill } = await open();
     const ids: string[] = [];
-    for (let i = 0; i < 3; i++) ids.push(...(await take(spill, 10).catch(() => [])).map(({ entry }) => entry.id));
+    for (let i = 0; i < 3; i++) ids.push(...(await take(spill).catch(() => [])).map(({ entry }) => entry.id));
     expect(ids).toEqual([GONE]);
     expect(readFileSync(path, 'utf8')).toBe('first line\nsecond line without an end');
     expect(reports.join()).toMatch(/spill: could not read/);

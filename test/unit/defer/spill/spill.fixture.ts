@@ -15,8 +15,8 @@ export function spills() {
   const opened = new Map<Spill, () => Promise<void>>();
   /** Where entries stand, by their ids. */
   const places = new Map<string, Place>();
-  const take = async (spill: Spill, limit: number): Promise<readonly Taken[]> => {
-    const taken = await spill.takeParked(limit);
+  const take = async (spill: Spill): Promise<readonly Taken[]> => {
+    const taken = await spill.takeParked();
     for (const { entry, place } of taken) places.set(entry.id, place);
     return taken;
   };
@@ -37,15 +37,15 @@ export function spills() {
     placesOf,
     async open({ path = at.root, maxBytes = 1024 ** 3, writeTimeoutMs = 20_000 } = {}) {
       const counted = { found: 0, lost: 0, damaged: 0 };
-      const found = (entries: number): void => void (counted.found += entries);
-      const damaged = (entries: number): void => void (counted.damaged += entries);
-      const lost = (entries: number): void => void (counted.lost += entries);
+      const move = (from: string | null, to: string, entries = 1): void => {
+        counted[from === null ? 'found' : to === 'dropped' ? 'damaged' : 'lost'] += entries;
+      };
       const folder = new ProcessFolder(path, report);
-      const spill = new Spill(folder, 'work', { maxBytes, writeTimeoutMs }, { report, found, damaged, lost });
-      const dead = new DeadLetters(folder, { writeTimeoutMs }, report);
+      const spill = new Spill(folder, { maxBytes, writeTimeoutMs }, { move }, report);
+      const dead = new DeadLetters(folder, report);
       await folder.open();
       opened.set(spill, async () => {
-        await Promise.all([spill.close(), dead.close()]);
+        await Promise.all([spill.close(), dead.settled()]);
         await folder.release();
       });
       const adopt = () =>
@@ -70,9 +70,10 @@ export function spills() {
       return place !== null;
     },
     take,
+    park: ({ segment, offset }: Place): void => segment.park(offset),
     async takeAll(spill: Spill): Promise<string[]> {
       const ids: string[] = [];
-      while (spill.parked) ids.push(...idsOf(await take(spill, 100)));
+      while (spill.parked) ids.push(...idsOf(await take(spill)));
       return ids;
     },
     strike: (spill: Spill, ...ids: string[]): void => spill.strike(placesOf(...ids)),

@@ -1,10 +1,10 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { defer as onSubscription, EMPTY, finalize, NEVER, Subject, throwError, type Observable } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Attempt, type Told } from '../../../../src/defer/tasks/attempt.js';
+import { Attempt, type AttemptDetails } from '../../../../src/defer/tasks/attempt.js';
 import { until } from '../../../fixtures/until.js';
 
-const told: Told = { id: 'a', traceparent: null, requestId: null, status: null, attempt: 1 };
+const details: AttemptDetails = { id: 'a', traceparent: null, requestId: null, status: null, attempt: 1 };
 
 describe('an attempt that never ends', () => {
   let outcomes: string[];
@@ -12,7 +12,7 @@ describe('an attempt that never ends', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     outcomes = [];
-    attempt = new Attempt(null, told, (_, outcome) => void outcomes.push(outcome));
+    attempt = new Attempt(null, details, (_, outcome) => void outcomes.push(outcome));
     attempt.start(() => new Promise(() => {}), new AsyncResource('Test'), 1_000);
   });
   afterEach(() => void vi.useRealTimers());
@@ -36,7 +36,7 @@ describe('an attempt that never ends', () => {
 it('that has ended by itself aborts no signal, also one that is first looked at later', async () => {
   const ended: string[] = [];
   const attemptOf = (run: () => unknown): Attempt<null> => {
-    const attempt = new Attempt(null, told, (_, outcome) => void ended.push(outcome));
+    const attempt = new Attempt(null, details, (_, outcome) => void ended.push(outcome));
     attempt.start(run, new AsyncResource('Test'), 1_000);
     return attempt;
   };
@@ -52,7 +52,7 @@ it('that has ended by itself aborts no signal, also one that is first looked at 
 describe('an attempt whose work is an observable', () => {
   const start = (run: () => unknown) => {
     const outcomes: unknown[][] = [];
-    const attempt = new Attempt(null, told, (_, ...outcome) => void outcomes.push(outcome));
+    const attempt = new Attempt(null, details, (_, ...outcome) => void outcomes.push(outcome));
     attempt.start(run, new AsyncResource('Test'), 60_000);
     return { attempt, outcomes };
   };
@@ -91,7 +91,7 @@ describe('an attempt whose work is an observable', () => {
     const storage = new AsyncLocalStorage<string>();
     const resource = storage.run('of the request', () => new AsyncResource('Test'));
     const ended: string[] = [];
-    const attempt = new Attempt(null, told, (_, outcome) => void ended.push(outcome));
+    const attempt = new Attempt(null, details, (_, outcome) => void ended.push(outcome));
     const source = onSubscription(() => {
       seen.push(storage.getStore());
       return EMPTY;
@@ -114,7 +114,7 @@ describe('an attempt whose work is an observable', () => {
 
 // V8 allocates what a getter of an object's own needs in the old generation, and the request hangs on it.
 it('is told of as plain data, without getters', () => {
-  const attempt = new Attempt(null, told, () => {});
+  const attempt = new Attempt(null, details, () => {});
   const { signal, ...rest } = attempt.info;
   expect(rest).toEqual({ id: 'a', traceparent: null, requestId: null, status: null, attempt: 1 });
   expect(signal.aborted).toBe(false);
