@@ -114,7 +114,8 @@ it('takes keys of the application for no queue of BullMQ', async () => {
 });
 
 it('leaves out exporters by the addresses that the environment gives them, and nothing that has a path like theirs', async () => {
-  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector:4318');
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'https://api.acme.com/otlp/');
+  vi.stubEnv('OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', 'http://collector:4318/v1/logs');
   vi.stubEnv('SENTRY_DSN', 'https://key@o1.ingest.sentry.io/42');
   vi.stubEnv('DD_AGENT_HOST', 'agent');
   const { app } = await buildApp(adapterOf('express'));
@@ -124,20 +125,36 @@ it('leaves out exporters by the addresses that the environment gives them, and n
     channel('undici:request:create').publish({ request });
     channel('undici:request:headers').publish({ request, response: { statusCode: 200 } });
   };
-  call('http://collector:4318', '/v1/traces');
+  call('https://api.acme.com', '/otlp/v1/traces');
+  call('http://collector:4318', '/v1/logs');
   call('https://o1.ingest.sentry.io', '/api/42/envelope/?sentry_version=7');
   call('http://agent:8126', '/v0.7/config');
   call('https://statsigapi.net', '/v1/rgstr');
   const { upstream } = app.get(PerfService).snapshot();
   expect(upstream).toEqual([]);
   call('https://api.acme.com', '/v1/logs');
+  call('https://api.acme.com', '/otlp/v1/tracesets');
+  call('https://api.acme.com', '/otlp/orders');
+  call('http://collector:4318', '/v1/logs/search');
   call('http://orders:4318', '/v1/traces');
   call('https://o1.ingest.sentry.io', '/api/7/issues');
-  const targets = app
-    .get(PerfService)
-    .snapshot()
-    .upstream.map(({ target }) => target);
-  expect(targets).toEqual(['http api.acme.com', 'http orders:4318', 'http o1.ingest.sentry.io']);
+  call('https://o1.ingest.sentry.io', '/api/421/envelope/');
+  const rows = app.get(PerfService).snapshot().upstream;
+  expect(rows.map(({ target, calls }) => `${target} ${calls}`)).toEqual([
+    'http api.acme.com 3',
+    'http collector:4318 1',
+    'http orders:4318 1',
+    'http o1.ingest.sentry.io 2',
+  ]);
+});
+
+it('an endpoint without a path leaves out the paths of OTLP alone: a gateway serves other things too', async () => {
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://gateway:4318');
+  const { app } = await buildApp(adapterOf('express'));
+  vi.unstubAllEnvs();
+  for (const path of ['/v1/traces', '/v1/metrics', '/v1/logs', '/orders', '/'])
+    channel('undici:request:create').publish({ request: { origin: 'http://gateway:4318', method: 'POST', path } });
+  expect(app.get(PerfService).snapshot().upstream).toMatchObject([{ target: 'http gateway:4318', calls: 2 }]);
 });
 
 it("leaves out what the OpenTelemetry SDK's own exporters send, wherever they send it", async () => {
