@@ -1,9 +1,9 @@
-import { errorMonitor, type EventEmitter } from 'node:events';
+import { errorMonitor, EventEmitter } from 'node:events';
+import { listenShared } from '../../core/shared-listener.js';
 import { requestContext, type RequestState } from '../../request/request-state.js';
 import type { Channels } from '../channels.js';
-import type { Call } from '../request-time.js';
 import { removeValues } from './statement.js';
-import { endingCallback, surround, surroundLending, type Callback } from './surround.js';
+import { endingCallback, surround, surroundLending, type Callback, type Ending } from './surround.js';
 import { Stops } from './stops.js';
 import { hasMethods, serverName, type ServerAt, type Watch } from './watched-server.js';
 
@@ -15,6 +15,7 @@ interface Config {
 }
 interface Queue {
   readonly length: number;
+  get?(index: number): unknown;
 }
 
 /** The part of mysql2's `Pool` that counts connections has no public name; null where a version has none. */
@@ -63,7 +64,10 @@ export class MySqlConnections {
   private watchPool(pool: Pool, serverAt: ServerAt): () => void {
     const server = serverAt('sql', 'mysql', findHost(pool.config?.connectionConfig));
     const beginWait = server.addPool(pool, readSize);
-    return surroundLending(pool, 'getConnection', beginWait, (connection) => this.add(connection, serverAt));
+    return surroundLending(pool, 'getConnection', beginWait, {
+      onLent: (connection) => this.add(connection, serverAt),
+      readQueued: () => pool._connectionQueue?.get?.(pool._connectionQueue.length - 1),
+    });
   }
 
   private add(connection: unknown, serverAt: ServerAt): void {
@@ -106,11 +110,30 @@ function findHost({ host = 'localhost', port = 3306, socketPath, database }: Con
 
 function surroundStatements(connection: object, serverAt: ServerAt): () => void {
   const server = serverAt('sql', 'mysql', findHost((connection as { config?: Config }).config));
+  const open = new Set<Ending>();
+  const begin = (name: string, statement: string): Ending | null => {
+    const call = server.begin(name, statement);
+    if (call === null) return null;
+    const ending: Ending = {
+      end(failed) {
+        open.delete(ending);
+        call.end(failed);
+      },
+    };
+    open.add(ending);
+    return ending;
+  };
+  // A connection that is lost or destroyed tells no command without a callback.
+  const onClose = (): void => {
+    for (const ending of open) ending.end(true);
+  };
+  const { stream } = connection as { stream?: unknown };
   const stops = ['query', 'execute'].map((name) =>
     surround(connection, name, (given, proceed) =>
-      endByResult(given, proceed, server.begin(name, removeValues(readStatement(given[0])))),
+      endByResult(given, proceed, begin(name, removeValues(readStatement(given[0])))),
     ),
   );
+  if (stream instanceof EventEmitter) stops.push(listenShared(stream, 'close', onClose));
   return () => stops.forEach((stop) => stop());
 }
 
@@ -123,7 +146,7 @@ function readStatement(given: unknown): string {
 function endByResult(
   given: readonly unknown[],
   proceed: (given: readonly unknown[]) => unknown,
-  call: Call | null,
+  call: Ending | null,
 ): unknown {
   const [made, ...rest] = given;
   const isFunction = (one: unknown): one is Callback => typeof one === 'function';
