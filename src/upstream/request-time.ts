@@ -80,6 +80,8 @@ export class Call {
   /** Its request, where one is known and times it. */
   calls: RequestCalls | null = null;
   use: Use | null = null;
+  /** Its place among the open ones of its request; -1: it is none. */
+  place = -1;
   /** Calls for the same URL or command; null: this one is like no other. */
   alike: Alike | null = null;
   /** The call on the scope within the request that makes it: a resolver or a measured method. */
@@ -123,7 +125,8 @@ export class RequestCalls {
   readonly uses: Use[] = [];
   private readonly open: Call[] = [];
   private openCalls = 0;
-  private timed = 0;
+  private timedCalls = 0;
+  private timedWaits = 0;
   private sinceMs = 0;
   private sinceIdleMs = 0;
 
@@ -132,18 +135,18 @@ export class RequestCalls {
     private readonly maxTimed: number,
   ) {}
 
-  /** Counts a call, and times it up to the maximum. `what` null: it is like no other. */
+  /** Counts a call or a wait, and times it up to the maximum of either. `what` null: it is like no other. */
   begin(call: Call, what: string | null): void {
     const { startedMs, isWait } = call;
     const use = this.findUse(call.target);
     if (isWait) use.waits += 1;
     else use.calls += 1;
     const alike = what === null ? null : use.findAlike(what);
-    if (!isWait && ++this.timed > this.maxTimed) return;
+    if ((isWait ? ++this.timedWaits : ++this.timedCalls) > this.maxTimed) return;
     if (this.openCalls === 0) this.turn(startedMs);
     if (!isWait) this.openCalls += 1;
     alike?.began(startedMs);
-    this.open.push(call);
+    call.place = this.open.push(call) - 1;
     call.calls = this;
     call.use = use;
     call.alike = alike;
@@ -152,13 +155,16 @@ export class RequestCalls {
   /** Ends a call, which may have ended with its request already. */
   end(call: Call, nowMs: number, failed: boolean): void {
     const { open } = this;
-    const at = open.lastIndexOf(call);
-    if (at === -1) return;
-    const { isWait, alike } = call;
+    const { isWait, alike, place } = call;
+    if (place === -1) return;
     const use = call.use!;
     if (this.openCalls === (isWait ? 0 : 1)) this.turn(nowMs);
-    open[at] = open.at(-1)!;
-    open.pop();
+    const last = open.pop()!;
+    if (last !== call) {
+      open[place] = last;
+      last.place = place;
+    }
+    call.place = -1;
     const ms = Math.max(0, nowMs - call.startedMs);
     if (isWait) {
       use.waitMs += ms;
