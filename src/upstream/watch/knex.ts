@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events';
+import { PerfError } from '../../core/perf.error.js';
 import { listenShared } from '../../core/shared-listener.js';
 import type { Call } from '../request-time.js';
 import { hasMethods, serverInUrl, serverName, type ServerAt } from './watched-server.js';
@@ -17,16 +18,26 @@ interface Pool {
 interface Knex extends EventEmitter {
   readonly client: {
     readonly dialect?: string;
+    readonly driverName?: string;
     readonly config?: { readonly connection?: unknown };
     readonly pool?: object;
   };
 }
 
-/** https://knexjs.org/guide/interfaces.html#events; a builder's own events come for whatever ends it, timeouts too. */
+/**
+ * https://knexjs.org/guide/interfaces.html#events; a builder's own events come for whatever ends it, timeouts too.
+ * @throws PERF_ERR_WATCH for a driver that is synchronous
+ */
 export function watchKnex(client: object, serverAt: ServerAt): (() => void) | null {
   if (typeof client !== 'function' || !hasMethods(client, 'raw', 'transaction', 'on', 'off')) return null;
   const knex = client as unknown as Knex;
-  const { dialect, pool } = knex.client;
+  const { dialect, driverName, pool } = knex.client;
+  if (driverName === 'better-sqlite3')
+    throw new PerfError(
+      'PERF_ERR_WATCH',
+      'perf.watch() was given a knex of better-sqlite3, which runs each query on the event loop: its time is the work of the request ' +
+        'itself, `busyMs` and `ownCpuMs`, and no wait for an upstream. It needs no perf.watch().',
+    );
   const server = serverAt('sql', dialect === undefined ? 'knex' : (NAMES[dialect] ?? dialect), findHost(knex));
   const known = new WeakSet<EventEmitter>();
   let stopped = false;

@@ -73,27 +73,28 @@ function findHost({ options = {} }: Pool): string {
 /** node-postgres has no event for a query: https://github.com/brianc/node-postgres/pull/3650. */
 const surroundQuery = (client: object, server: WatchedServer): (() => void) =>
   surround(client, 'query', (given, proceed) => {
-    const config = copyConfig(given[0]);
-    if (config === null) return proceed(given);
+    const [query] = given;
+    const config = typeof query === 'string' ? { text: query } : (query as Config | null | undefined);
+    // The client rejects it itself.
+    if (typeof config !== 'object' || config === null) return proceed(given);
     const call = server.begin('query', config.text ?? '');
     const rest = given.slice(1).map((one) => (typeof one === 'function' ? endingCallback(one as Callback, call) : one));
     const isSubmittable = typeof config.submit === 'function';
     if (isSubmittable) endByEvents(config, call);
-    // A `Query` with a callback emits no error.
-    if (typeof config.callback === 'function')
-      Object.defineProperty(config, 'callback', { value: endingCallback(config.callback, call), enumerable: true });
-    const run = (): unknown => proceed([typeof given[0] === 'string' ? given[0] : config, ...rest]);
+    const changed =
+      typeof config.callback === 'function' ? withCallback(config, endingCallback(config.callback, call)) : query;
+    const run = (): unknown => proceed([changed, ...rest]);
     // A query object that would run when it is awaited is not awaited.
     return isSubmittable ? run() : settling(run, call);
   });
 
-/** A copy of the query, so that the caller's own object stays as it is; null: the client rejects the argument itself. */
-function copyConfig(given: unknown): Config | null {
-  if (typeof given === 'string') return { text: given };
-  if (typeof given !== 'object' || given === null) return null;
-  if (typeof (given as Config).submit === 'function') return given;
+/** A copy of the query, so that the caller's own object stays as it is. A `Query` with a callback emits no error: that one is changed. */
+function withCallback(config: Config, callback: Callback): Config {
+  const isPlain = Object.getPrototypeOf(config) === Object.prototype;
   // An object of some class may have getters.
-  return Object.getPrototypeOf(given) === Object.prototype ? { ...given } : (Object.create(given) as Config);
+  const changed =
+    typeof config.submit === 'function' ? config : isPlain ? { ...config } : (Object.create(config) as Config);
+  return Object.defineProperty(changed, 'callback', { value: callback, enumerable: true });
 }
 
 /** A cursor, a stream and a `Query` emit their end. */

@@ -148,6 +148,9 @@ describe('perf.watch()', () => {
     const noLog = Object.assign(new PrismaLike(), { _engineConfig: { logQueries: undefined } });
     for (const silent of [noLog, { $connect() {}, $disconnect() {}, $extends() {} }])
       expect(() => watch(silent)).toThrow(/^PERF_ERR_WATCH: .*emit: 'event', level: 'query'/);
+    expect(() => watch(clients.knex({ client: 'better-sqlite3' }))).toThrow(
+      /^PERF_ERR_WATCH: .*runs each query on the event loop/,
+    );
     expect(() => watch({ sendCommand() {}, connect() {}, on() {} })).toThrow(/^PERF_ERR_WATCH: .*ioredis from 5\.11/);
     expect(() => watch({ initialize() {}, createQueryRunner() {}, isInitialized: true, driver: {} })).toThrow(
       /^PERF_ERR_WATCH: .*driver has no pool/,

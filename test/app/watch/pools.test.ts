@@ -12,6 +12,8 @@ import { until } from '../../fixtures/until.js';
 let mysqld: clients.MySqlServer;
 let pool: clients.MySqlPool;
 let knex: clients.Knex;
+let postgres: clients.Postgres;
+let pgPool: clients.PgPool;
 /** Milliseconds that requests themselves saw their waits take. */
 let seen: number[] = [];
 /** Connections go back once it is open. */
@@ -25,9 +27,13 @@ beforeAll(async () => {
   const connection = { host: '127.0.0.1', port, user: 'root', database: 'shop', connectTimeout: 0 };
   pool = clients.mysql2.createPool({ ...connection, connectionLimit: 10 });
   knex = clients.knex({ client: 'mysql2', connection, pool: { min: 0, max: 10 } });
+  postgres = await clients.startPostgres();
+  const { stop: _, ...server } = postgres;
+  pgPool = new clients.pg.Pool({ ...server, max: 10 });
 });
 afterAll(async () => {
-  await Promise.all([pool.promise().end(), knex.destroy()]);
+  await Promise.all([pool.promise().end(), knex.destroy(), pgPool.end()]);
+  await postgres.stop();
   mysqld.close();
 });
 
@@ -41,6 +47,12 @@ const timed = async <T>(work: Promise<T>): Promise<T> => {
 const ways: Record<string, () => Promise<unknown>> = {
   async mysql2() {
     const one = await timed(pool.promise().getConnection());
+    await opened.passed;
+    await delay(20);
+    one.release();
+  },
+  async pg() {
+    const one = await timed(pgPool.connect());
     await opened.passed;
     await delay(20);
     one.release();
@@ -59,6 +71,7 @@ class PoolController implements OnModuleInit {
 
   onModuleInit() {
     this.perf.watch(pool);
+    this.perf.watch(pgPool);
     this.perf.watch(knex, { target: 'mysql knex' });
   }
 
