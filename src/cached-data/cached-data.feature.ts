@@ -151,7 +151,7 @@ class CachedDataFeature extends PerfCache implements Feature {
       // The global, as clocks of tests replace it.
       nowMs: () => performance.now(),
       report,
-      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
+      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait, true)),
     };
   }
 

@@ -64,6 +64,8 @@ export class Targets {
   /** Targets without a name of the application's, by client and host: a call makes no text for its name. */
   private readonly usual = new Map<string, Map<string, Target>>();
   private readonly other = new Target('other', 'other');
+  /** Targets of this library's own, beside `maxTargets`. */
+  private own = 0;
 
   constructor(
     private readonly options: {
@@ -90,12 +92,14 @@ export class Targets {
     return target;
   }
 
-  named(given: string, kind: UpstreamKind): Target {
+  named(given: string, kind: UpstreamKind, isOwn = false): Target {
     const name = given.slice(0, MAX_NAME);
     const known = this.found.get(name);
     if (known !== undefined) return known;
     // A second target named `other` would be a second series of one label.
-    if (this.found.size >= this.options.maxTargets || name === this.other.name) return this.other;
+    const isFull = !isOwn && this.found.size - this.own >= this.options.maxTargets;
+    if (isFull || name === this.other.name) return this.other;
+    if (isOwn) this.own += 1;
     const target = new Target(name, kind);
     this.found.set(name, target);
     return target;
