@@ -7,7 +7,7 @@ import type { OffloadStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Call, type Job } from './call.js';
 import type { OffloadCounters, Spent } from './offload-counters.js';
-import { closedBefore, down, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
+import { closed, closedBefore, down, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
 import { receiveError } from './sent-error.js';
 import type { OffloadContext, ThreadPool, ThreadPoolOptions } from './thread-pool.js';
 import type { Throttling } from './throttling.js';
@@ -26,9 +26,11 @@ export class Dispatcher {
   private pool: ThreadPool | null = null;
   private readonly calls = new Set<Call>();
   private idlers: (() => void)[] = [];
-  /** Calls are refused until then, monotonic milliseconds. */
+  /** A worker could not start: until then only those that serve are counted on, monotonic milliseconds. */
   private downUntilMs = 0;
   private downReason = '';
+  /** Ids of threads whose application has started. */
+  private readonly started = new Set<number>();
   private closed = false;
   /** Threads whose applications are closing, or closed. */
   private readonly endings: Promise<void>[] = [];
@@ -96,8 +98,8 @@ export class Dispatcher {
 
   private refuse({ name }: Job): Error | null {
     const { threads, maxPending } = this.rules;
-    if (this.closed) return closedBefore(name);
-    if (this.nowMs() < this.downUntilMs) return down(name, this.downReason);
+    if (this.closed) return closed(name);
+    if (this.isDown()) return down(name, this.downReason);
     return this.countCalls() < threads + maxPending ? null : full(name, maxPending);
   }
 
@@ -129,7 +131,11 @@ export class Dispatcher {
     const outcome = call.collect();
     call.close();
     call.unlimited();
-    const { name } = call.job;
+    const { name, order } = call.job;
+    // Files run without the application.
+    const isBooted =
+      order.do === 'boot' ? outcome?.said === 'booted' : order.do === 'method' && call.startedAt !== null;
+    if (isBooted) this.started.add(call.threadId!);
     const begun = call.startedAt !== null || outcome !== null;
     if (outcome?.said === 'not-booted' || (!begun && !call.settled && !this.closed)) {
       this.notStarted(outcome?.said === 'not-booted' ? receiveError(outcome.error) : died);
@@ -157,20 +163,37 @@ export class Dispatcher {
     call.reject(error);
   }
 
-  /** A worker could not start: calls that wait for one have no reason to wait on. */
+  /** A worker could not start: calls in the queue have no reason to wait on, unless another worker serves it. */
   private notStarted(why: unknown): void {
     const reason = whyEnded(why);
     this.downReason = reason;
-    const isServed = [...this.calls].some((call) => call.startedAt !== null);
-    if (!isServed) this.downUntilMs = this.nowMs() + DOWN_MS;
+    this.downUntilMs = this.nowMs() + DOWN_MS;
     this.report.report(
       `a worker of offload() could not start: ${reason}`,
       `A worker of offload() could not start: ${reason}. Calls that need it are refused with PERF_ERR_OFFLOAD_DOWN (503).`,
     );
+    if (!this.isDown()) return;
     for (const call of this.calls) {
       if (call.settled || call.collect() !== null || call.startedAt !== null) continue;
       this.giveUp(call, down(call.job.name, reason));
     }
+  }
+
+  /** A worker could not start a short time ago, and no other one serves. */
+  private isDown(): boolean {
+    return this.nowMs() < this.downUntilMs && !this.isServed();
+  }
+
+  private isServed(): boolean {
+    for (const call of this.calls) {
+      call.collect();
+      if (call.startedAt !== null) return true;
+    }
+    for (const id of this.started) {
+      if (this.pool?.has(id) === true) return true;
+      this.started.delete(id);
+    }
+    return false;
   }
 
   private giveUp(call: Call, error: Error): void {
@@ -205,7 +228,14 @@ export class Dispatcher {
       const cause = `a worker of offload() ended with nothing to do: ${whyEnded(reason)}`;
       this.report.report(cause, `${cause}.`);
     }
-    // Piscina starts no thread for its queue in place of one that has ended: a new task makes it start one.
+    // The call of that thread, if any, ends first.
+    setImmediate(() => this.replaceLost());
+  }
+
+  /** Piscina starts no thread for its queue in place of one that has ended: a new task makes it start one. */
+  private replaceLost(): void {
+    // The next one would most likely not start either, and cost one more call.
+    if (this.nowMs() < this.downUntilMs && this.isServed()) return;
     const isNeeded = [...this.calls].some((call) => !call.settled && call.collect() === null && call.threadId === null);
     if (isNeeded) void this.wakeQueue();
   }

@@ -48,6 +48,18 @@ export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): 
 export const offloadError = (message: string, cause?: unknown): PerfError =>
   new PerfError('PERF_ERR_OFFLOAD', message, { cause });
 
+/** Called before there are workers: 503. */
+export const beforeBoot = (name: string): PerfError =>
+  new StatusError(
+    'PERF_ERR_OFFLOAD_DOWN',
+    `"${name}" was refused: workers of offload() start with the application. Call it in \`onModuleInit()\` or later, not in a factory.`,
+    503,
+  );
+
+/** Called after the workers have gone: 503. */
+export const closed = (name: string): PerfError =>
+  new StatusError('PERF_ERR_OFFLOAD_DOWN', `"${name}" was refused: the application has closed.`, 503);
+
 export const closedBefore = (name: string): PerfError =>
   offloadError(`"${name}" was waiting for a worker when the application closed.`);
 

@@ -17,7 +17,7 @@ import { findSource, isTypeScript, loadHere } from './load-file.js';
 import { logLevelsData } from './log-levels.js';
 import { OffloadCounters } from './offload-counters.js';
 import { ADD_OFFLOAD } from './offload.decorator.js';
-import { misplaced, offloadError } from './offload.errors.js';
+import { beforeBoot, misplaced, offloadError } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, computePoolSize } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
 import { offloadedMethods, runningInstances, type OffloadedMethod, type RunMethod } from './offloaded-methods.js';
@@ -52,7 +52,7 @@ class OffloadFeature extends Offloader implements Feature {
   readonly [FEATURE] = true;
   private readonly counters: OffloadCounters;
   private methods: ReadonlyMap<string, OffloadedMethod> = new Map();
-  /** Null with `inline: true`, and while the application is still made: then work runs on the main thread. */
+  /** Null with `inline: true`, in a worker, and while the application is still made. */
   private dispatcher: Dispatcher | null = null;
 
   constructor(
@@ -101,9 +101,8 @@ class OffloadFeature extends Offloader implements Feature {
     await this.dispatcher?.idle();
   }
 
-  /** Runs after deferred work has drained, which may call as well. */
+  /** Runs after deferred work has drained, which may call as well. Methods stay offloaded, and later calls are refused. */
   async close(flushMs: number): Promise<void> {
-    for (const { instance } of this.methods.values()) runningInstances.delete(instance);
     await this.dispatcher?.close(flushMs);
   }
 
@@ -138,9 +137,10 @@ class OffloadFeature extends Offloader implements Feature {
 
   private offload(job: Job): Promise<unknown> {
     const { dispatcher } = this;
-    if (dispatcher === null) return this.runHere(job);
+    if (dispatcher === null && (this.options.inline || inOffloadThread())) return this.runHere(job);
+    if (dispatcher === null) return Promise.reject(beforeBoot(job.name));
     const run = (): Promise<unknown> => dispatcher.run(job, this.contextFor(job.options.timeoutMs));
-    return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run);
+    return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run, true);
   }
 
   private async runHere(job: Job): Promise<unknown> {

@@ -71,6 +71,8 @@ export interface ThreadPoolOptions {
 /** Threads that run this library's program for workers, one task at a time each, in the order in which tasks came. */
 export interface ThreadPool {
   readonly threads: number;
+  /** Whether the thread is there. */
+  has(threadId: number): boolean;
   /** Rejects when the thread ends. */
   run(task: ThreadTask): Promise<void>;
   /** Ends one thread, and the task that it runs. */

@@ -1,6 +1,6 @@
 import type { CpuAllowance } from '../ports/cpu-allowance.js';
 
-/** Calls within this time of each other are one run, milliseconds: a read of the kernel's counters opens files. */
+/** Calls within this time of each other are one run, milliseconds: the kernel's counters are read once a second. */
 const LINGER_MS = 1_000;
 
 /** How long the container's limit held the process back while calls were running. */

@@ -59,6 +59,10 @@ class PiscinaPool implements ThreadPool {
     return inRootContext(() => this.pool.run(task, { filename, name: PROGRAM_EXPORT, transferList }));
   }
 
+  has(threadId: number): boolean {
+    return this.pool.threads.some((thread) => thread.threadId === threadId);
+  }
+
   end(threadId: number): void {
     void this.pool.threads.find((thread) => thread.threadId === threadId)?.terminate();
   }

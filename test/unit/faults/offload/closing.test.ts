@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { Deferrer } from '../../../../src/index.js';
-import { closeOffloadApps, offloadApp } from '../../../fixtures/offload/app.js';
+import { closeOffloadApps, compiled, offloadApp } from '../../../fixtures/offload/app.js';
 import { until } from '../../../fixtures/until.js';
 
 afterEach(closeOffloadApps);
@@ -24,7 +24,10 @@ it('lets calls end, runs the hooks of the workers, and leaves no thread', async 
   await new Promise((resolve) => setTimeout(resolve, 60));
   expect(Atomics.load(words, 1)).toBe(counted);
   expect(offloader.stats()).toMatchObject({ threads: 0, running: 0, pending: 0 });
-  expect(await reports.whereabouts()).toMatchObject({ isMainThread: true });
+  await expect(reports.whereabouts()).rejects.toThrow(
+    'PERF_ERR_OFFLOAD_DOWN: "Reports.whereabouts" was refused: the application has closed.',
+  );
+  await expect(offloader.run(compiled('job'), { n: 1 })).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD_DOWN' });
 });
 
 it('answers calls that do not end in time, and those that wait behind them', async () => {

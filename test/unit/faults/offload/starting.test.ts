@@ -80,6 +80,25 @@ describe('a worker that cannot start', { timeout: 180_000 }, () => {
     expect(lines.filter((line) => line.includes('a worker of offload() could not start')).length).toBeLessThan(3);
   });
 
+  it('costs its own calls alone while another worker serves', async () => {
+    folder = mkdtempSync(join(tmpdir(), 'offload-'));
+    process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'one');
+    const { reports, lines } = await offloadApp({ offload: { module: compiled('one-boots.module'), threads: 2 } });
+    await reports.whereabouts();
+    const signal = new Int32Array(new SharedArrayBuffer(8));
+    const held = reports.hold(signal.buffer);
+    const waiting = Promise.allSettled(Array.from({ length: 8 }, () => reports.whereabouts()));
+    await until('the second worker does not start', () => lines.some((line) => line.includes('too many connections')));
+    Atomics.store(signal, 0, 1);
+    Atomics.notify(signal, 0);
+    await held;
+    // Piscina starts another one for its queue once the worker that serves is free.
+    const served = (await waiting).filter(({ status }) => status === 'fulfilled');
+    expect(served.length).toBeGreaterThanOrEqual(6);
+    expect(served.length).toBeLessThan(8);
+    expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
+  });
+
   it('is tried again after a while, and then works', async () => {
     folder = mkdtempSync(join(tmpdir(), 'offload-'));
     process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
@@ -131,18 +150,17 @@ it('a worker that takes longer to start than its first call may take is there fo
   expect(offloader.stats()).toMatchObject({ threads: 1, done: 1, inline: 0 });
 });
 
-it('what is called while the application is still made runs on the main thread', async () => {
+it('what is called while the application is still made is refused, and does not run on the main thread', async () => {
   const useFactory = (offloader: Offloader) =>
-    Promise.all([1, 2].map((n) => offloader.run<{ squared: number }>(compiled('job'), { n })));
+    offloader.run(compiled('job'), { n: 1 }).catch(({ message }: Error) => message);
   const metadata = { providers: [{ provide: 'early', inject: [Offloader], useFactory }] };
   const { app, offloader, reports, lines } = await offloadApp({ metadata });
-  expect(app.get('early')).toEqual([
-    { isMainThread: true, squared: 1 },
-    { isMainThread: true, squared: 4 },
-  ]);
+  expect(app.get('early')).toBe(
+    'PERF_ERR_OFFLOAD_DOWN: "job.js" was refused: workers of offload() start with the application. Call it in `onModuleInit()` or later, not in a factory.',
+  );
   expect(lines.filter((line) => line.includes('worker of offload()'))).toEqual([]);
   expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
-  expect(offloader.stats()).toMatchObject({ done: 3, inline: 2 });
+  expect(offloader.stats()).toMatchObject({ done: 1, inline: 0 });
 });
 
 it('a method that no worker has fails its calls with the line to add', async () => {
