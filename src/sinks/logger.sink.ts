@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { boolean, object, oneOf, type Resolved } from '../core/option.js';
 import { timeout } from '../core/shared-options.js';
+import { forUser, type Verdict } from '../core/verdict.js';
 import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../core/record.js';
 import { printable, printableData } from '../core/printable.js';
 import { RunningApplications } from '../core/running-applications.js';
@@ -27,7 +28,8 @@ export interface LoggerSinkOptions {
    */
   summaryMs?: number;
   /**
-   * Puts the user's id (`unit`) on the lines and objects of slow requests. It is personal data: logs are kept, and read by many.
+   * Puts the user's id (`unit`) on the lines and objects of slow requests and verdicts. It is personal data: logs are kept, and read by
+   * many.
    * @default false
    */
   unit?: boolean;
@@ -97,7 +99,8 @@ class LoggerSink implements PerfSink {
     this.write('warn', [slowText(record, unit)], slowFields(record, unit));
   }
 
-  private logVerdict({ verdict }: VerdictRecord): void {
+  private logVerdict({ verdict: given }: VerdictRecord): void {
+    const verdict = this.options.unit ? given : withoutUser(given);
     const isWarning = verdict.kind === 'worse' && verdict.state === 'active';
     this.write(isWarning ? 'warn' : 'log', [verdict.text], { event: 'verdict', ...verdict });
   }
@@ -126,4 +129,10 @@ class LoggerSink implements PerfSink {
       this.detected = { logger, format: formatFor(logger) };
     return this.detected.format;
   }
+}
+
+function withoutUser(verdict: Verdict): Verdict {
+  const { scope, who, text, ...rest } = verdict;
+  if (scope !== 'users' || typeof who !== 'string') return verdict;
+  return { ...rest, scope, who: null, text: text.replace(forUser(who), () => 'for one user') };
 }

@@ -55,11 +55,19 @@ it('has ids of users only where `unit` asks for them', async () => {
   const keep = (line: string | object): void => void lines.push(line);
   Logger.overrideLogger({ log: keep, warn: keep, error: keep });
   const record = requestRecord({ slow: true, unit: { userId: 'ann' } });
+  const verdict = verdictRecord({
+    scope: 'users',
+    who: 'ann',
+    text: 'worse: GET /a 100 → 150 ms; for user ann (1 of 6).',
+  });
   for (const unit of [false, true])
-    for (const format of ['text', 'object'] as const) await loggerSink({ unit, format }).publish([record]);
-  expect(JSON.stringify(lines.slice(0, 2))).not.toContain('ann');
+    for (const format of ['text', 'object'] as const) await loggerSink({ unit, format }).publish([record, verdict]);
+  expect(JSON.stringify(lines.slice(0, 4))).not.toContain('ann');
   expect(lines[0]).not.toContain('user ');
-  expect(lines[1]).not.toHaveProperty('unit');
-  expect(lines[2]).toMatch(/, user ann, id r-1$/);
-  expect(lines[3]).toMatchObject({ unit: { userId: 'ann' } });
+  expect(lines[1]).toBe('worse: GET /a 100 → 150 ms; for one user (1 of 6).');
+  expect(lines[2]).not.toHaveProperty('unit');
+  expect(lines[4]).toMatch(/, user ann, id r-1$/);
+  expect(lines[5]).toContain('for user ann');
+  expect(lines[6]).toMatchObject({ unit: { userId: 'ann' } });
+  expect(lines[7]).toMatchObject({ who: 'ann', text: lines[5] as string });
 });
