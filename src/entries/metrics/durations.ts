@@ -8,7 +8,7 @@ export interface Measurement {
   method: string;
   route: string;
   handler: string | null;
-  /** A code, or a class in the words of the sink; null for the time to the first byte, which is counted by route alone. */
+  /** A code, or its class as `'4xx'`; null for the time to the first byte, which is counted by route alone. */
   status: number | string | null;
 }
 
@@ -75,7 +75,6 @@ const MAX_CODES = 8;
 
 export interface SeriesRules<L> {
   toLabels(attributes: Attributes): L;
-  nameClass?(status: number): number | string;
   /** Every status is counted by class. */
   byClass?: boolean;
   maxSeries?: number;
@@ -109,7 +108,7 @@ export class SeriesIndex<L> {
     const { byClass = false } = this.rules;
     const key = `${method} ${subject}`;
     const codes = entryOf(this.codes, key, () => (byClass ? null : new Set()));
-    if (codes === null) return this.nameClass(status);
+    if (codes === null) return nameClass(status);
     codes.add(status);
     if (codes.size <= MAX_CODES) return status;
     this.codes.set(key, null);
@@ -118,17 +117,13 @@ export class SeriesIndex<L> {
       this.chosen.delete(old);
       this.made.get(duration)?.delete(old);
     }
-    return this.nameClass(status);
-  }
-
-  private nameClass(status: number): number | string {
-    return this.rules.nameClass?.(status) ?? classStatus(status);
+    return nameClass(status);
   }
 
   private choose(duration: Duration, wanted: Measurement, subject: string, status: Measurement['status']): Series<L> {
     const size = this.made.get(duration)?.size ?? 0;
     if (size < (this.rules.maxSeries ?? MAX_SERIES)) return this.make(duration, wanted, subject);
-    const coarse = typeof status === 'number' ? { ...wanted, status: this.nameClass(status) } : wanted;
+    const coarse = typeof status === 'number' ? { ...wanted, status: nameClass(status) } : wanted;
     return this.make(duration, coarse, OVERFLOW);
   }
 
@@ -140,6 +135,8 @@ export class SeriesIndex<L> {
     }));
   }
 }
+
+const nameClass = (status: number): string => `${classStatus(status) / 100}xx`;
 
 const buildKey = ({ method, status }: Pick<Measurement, 'method' | 'status'>, subject: string): string =>
   `${method} ${status} ${subject}`;

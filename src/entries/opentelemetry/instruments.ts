@@ -62,13 +62,15 @@ function addedUp(metric: Metric, all: readonly Measured[]): Iterable<Point> {
 
 const STATUS_OF: readonly string[] = ['http.response.status_code', 'status'];
 
-/** As the conventions have it: no `http.route` where no route matched, and `error.type` where the server failed. */
+/** As the conventions have it: no `http.route` where no route matched, no status that is a class, and `error.type` where the server failed. */
 export function otelAttributes(attributes: Attributes): OtelAttributes {
   const converted: OtelAttributes = {};
   for (const [key, value] of Object.entries(attributes)) {
     if (key === 'http.route' && value === '') continue;
-    converted[key] = value;
-    if (STATUS_OF.includes(key) && Number(value) >= 500) converted['error.type'] = String(value);
+    const isStatus = STATUS_OF.includes(key);
+    if (isStatus && (value === '5xx' || Number(value) >= 500)) converted['error.type'] = String(value);
+    // A class is no status code, and a code that none of its requests had would be false.
+    if (!isStatus || typeof value === 'number') converted[key] = value;
   }
   return converted;
 }

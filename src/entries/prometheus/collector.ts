@@ -1,7 +1,6 @@
 import type { Registry, Metric as VendorMetric } from 'prom-client';
 import { PerfError } from '../../core/perf.error.js';
 import type { PerfSinkHost } from '../../core/sink.js';
-import { classStatus } from '../../core/status-cap.js';
 import type { BlockTotals } from '../metrics/block-totals.js';
 import { METRICS } from '../metrics/catalogue.js';
 import { DURATIONS, REQUEST, SeriesIndex, type Attributes } from '../metrics/durations.js';
@@ -45,7 +44,6 @@ export function registerMetrics(
   const measured = oncePerTurn((): Measured => ({ snapshot: host.snapshot(), blocks, cap }));
   const index = new SeriesIndex<Labels>(cap, {
     toLabels: (attributes) => ({ ...base, ...toLabels(attributes) }),
-    nameClass: (status) => `${classStatus(status) / 100}xx`,
     byClass,
     maxSeries,
   });

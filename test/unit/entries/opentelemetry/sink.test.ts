@@ -55,6 +55,19 @@ describe('openTelemetrySink on the real metrics SDK', () => {
     expect(points[0]!.value.buckets.counts.slice(0, 4)).toEqual([1, 0, 0, 1]);
   });
 
+  it('gives no request a status that it did not have: a route with many of them is counted without', async () => {
+    const { sink } = await started();
+    const had = [200, 201, 202, 204, 301, 302, 304, 400];
+    await sink.publish([...had, 404, 429, 503].map((status) => requestRecord({ status, durationMs: 1 })));
+    const points = (await otel.collect()).get('http.server.request.duration')!.dataPoints as DataPoint<Histogram>[];
+    const [statuses, errors] = ['http.response.status_code', 'error.type'].map((key) =>
+      points.map(({ attributes }) => attributes[key]).filter((value) => value !== undefined),
+    );
+    expect(statuses).toEqual(had);
+    expect(errors).toEqual(['5xx']);
+    expect(points.reduce((sum, { value }) => sum + value.count, 0)).toBe(11);
+  });
+
   it('records measured work as durations of handlers, and not among requests', async () => {
     const { sink } = await started();
     await sink.publish([
