@@ -2,6 +2,6 @@
 export abstract class CpuAllowance {
   /** The container's limit, what it has requested, and the CPUs that the process may run on. */
   abstract cores(): { limit: number | null; request: number | null; machine: number | null };
-  /** Milliseconds for which the limit has throttled the process so far. Costs a few tenths of a millisecond. */
+  /** Milliseconds for which the limit has throttled the process so far, as of the last second. */
   abstract throttledMs(): number | null;
 }

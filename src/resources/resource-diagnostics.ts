@@ -30,6 +30,8 @@ export class ResourceDiagnostics {
   private periods = { ...NO_PERIODS };
   private lowSamples = 0;
   private oomKills: number | null = null;
+  /** The flag that this Node heeds here. */
+  private heapFlag = '--max-old-space-size';
 
   constructor(
     private readonly reporter: Reporter,
@@ -44,8 +46,10 @@ export class ResourceDiagnostics {
   ): void {
     this.oomKills = memory.oomKills;
     const memoryBytes = findMemoryBound(limits);
-    if (memoryBytes === null || heap.oldBytes <= memoryBytes * HEAP_SHARE) return;
+    if (memoryBytes === null) return;
     const flags = flagsText(heapFlags(memoryBytes, heap.youngBytes, 1, baseBytes));
+    this.heapFlag = flags.split('=')[0]!;
+    if (heap.oldBytes <= memoryBytes * HEAP_SHARE) return;
     const quoted = flags.includes(' ') ? `"${flags}"` : flags;
     this.warnOnce(
       'heap limit',
@@ -80,7 +84,7 @@ export class ResourceDiagnostics {
     this.warnOnce(
       'memory low',
       `Only ${low} memory are left; at 0 the kernel ${then}, ` +
-        'or lower --max-old-space-size so that the garbage collector works earlier.',
+        `or lower ${this.heapFlag} so that the garbage collector works earlier.`,
     );
   }
 
@@ -115,7 +119,7 @@ export class ResourceDiagnostics {
     this.warnOnce(
       'oom kill',
       `The kernel killed ${processes} of this container because its memory was used up. Raise the memory limit, or give ` +
-        'each worker a smaller --max-old-space-size.',
+        `each worker a smaller ${this.heapFlag}.`,
     );
   }
 

@@ -30,7 +30,7 @@ export class ResourcesFeature implements Feature {
       return { limit, request: this.settings.cpuRequestCores, machine: reading.machine.cpus };
     },
     throttledMs: () => {
-      const { anySeconds, quotas } = this.reader.read().cpuLimit;
+      const { anySeconds, quotas } = this.lastReading().cpuLimit;
       const seconds = anySeconds ?? quotas[0]?.throttling.throttledSeconds ?? null;
       return seconds === null ? null : seconds * 1_000;
     },

@@ -3,6 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { Injectable, Logger } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
 import { PerfService, ResourceSampler, type ResourceRecord } from '../../src/index.js';
+import { CpuAllowance } from '../../src/ports/cpu-allowance.js';
 import { settle } from '../../src/entries/testing.js';
 import { startApp, type TestApp } from '../fixtures/app.js';
 
@@ -93,6 +94,7 @@ describe('resources of an application', () => {
       const records = await resourceRecords(running, before.length + 6);
       perf.snapshot();
       perf.health();
+      running.app.get(CpuAllowance, { strict: false }).throttledMs();
       expect(read).toEqual([]);
       const own = running.app.get(ResourceSampler).sample();
       expect(read.length).toBeGreaterThan(0);

@@ -51,6 +51,12 @@ describe('what the container figures mean, in words', () => {
     const flags = '--max-old-space-size-percentage=75';
     followed.diagnostics.start(sample, heapSpaces(432 * MIB, flags, '22.23.3', 512 * MIB), 512 * MIB);
     expect(followed.said).toEqual([]);
+    for (let i = 0; i < 2; i++) followed.diagnostics.watch(sample, MIB);
+    followed.diagnostics.watch(resourceSample({ memoryLimitBytes: 512 * MIB, memory: { oomKills: 7 } }), MIB);
+    expect(followed.said).toEqual([
+      expect.stringContaining('or lower --max-old-space-size-percentage so that'),
+      expect.stringContaining('a smaller --max-old-space-size-percentage.'),
+    ]);
   });
 
   it('names two flags where the young space alone takes more than half', () => {
