@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import { exceeds } from '../../core/statistics/inference.js';
 import type { Arm } from '../../core/statistics/ratio-mean.js';
 import type { Cell, GateTally, RouteTally } from '../totals/route-tally.js';
@@ -26,6 +27,8 @@ function chooseTest(limit: Limit, allowed: number): Test {
 /** Gates that were stopped because `on` is worse than `off` by more than a limit, by the anytime-valid bound. */
 export class GateStops {
   private readonly stopped = new Map<string, string>();
+  /** The routes of each gate, in the order in which they came. */
+  private readonly routes = new Map<string, Set<RouteTally>>();
   private readonly limits: readonly (readonly [Limit, number])[];
 
   constructor(limits: StopLimits) {
@@ -51,26 +54,31 @@ export class GateStops {
   }
 
   resume(gate: string): boolean {
+    this.routes.delete(gate);
     return this.stopped.delete(gate);
   }
 
   private reasonToStop(gate: string, tallies: readonly RouteTally[]): string | null {
-    const compared = tallies.flatMap(({ method, pattern, gates }) => {
-      const tally = gates.get(gate);
-      return tally === undefined ? [] : [{ route: `${method} ${pattern}`, tally }];
-    });
-    const alpha = ALPHA / (compared.length * this.limits.length);
-    for (const { route, tally } of compared) {
+    const compared = entryOf(this.routes, gate, () => new Set<RouteTally>());
+    for (const tally of tallies) if (tally.gates.has(gate)) compared.add(tally);
+    let place = 0;
+    for (const { method, pattern, gates } of compared) {
+      const tally = gates.get(gate)!;
+      const alpha = shareOfAlpha(++place) / this.limits.length;
       for (const [limit, allowed] of this.limits) {
         const { sum, count, factor, margin } = chooseTest(limit, allowed);
         const [control, treatment] = [tally.off.rows(count, sum), tally.on.rows(count, sum)];
         if (!exceeds(control, treatment, { factor, margin, alpha })) continue;
+        const route = `${method} ${pattern}`;
         return `${worse(limit, tally, control, treatment)} on ${route}, beyond the limit of +${percent(allowed)}`;
       }
     }
     return null;
   }
 }
+
+/** Routes may come for as long as the gate runs: the shares 6/π²k² of all of them add up to 1. */
+const shareOfAlpha = (place: number): number => (ALPHA * 6) / (Math.PI * place) ** 2;
 
 /** `p95 52 ms, off 31 ms` */
 function worse(limit: Limit, { p95Ms }: GateTally, control: Arm, treatment: Arm): string {

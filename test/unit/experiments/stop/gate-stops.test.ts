@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { experimentsOption } from '../../../../src/experiments/experiments.options.js';
 import type { ExperimentsOptions } from '../../../../src/experiments/experiments.options.js';
+import { GateStops } from '../../../../src/experiments/stop/gate-stops.js';
+import { RouteTally } from '../../../../src/experiments/totals/route-tally.js';
 import { hashText } from '../../../../src/experiments/unit-hash.js';
 import { engineWith, owner, request, routeOf } from '../../../fixtures/experiments/engine.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
@@ -86,6 +88,29 @@ describe('a gate that stops itself', () => {
     expect(stopped({ stop: { p95: '+1 %', errors: '+0.1 %' }, failing: [0.02, 0.02] }, 40, 4_000)).toBeLessThanOrEqual(
       4,
     );
+  });
+
+  it('needs the same evidence on its first route whatever routes come later, and more on each of those', () => {
+    const outcome = (failed: boolean) => ({ succeeded: !failed, failed, aborted: false, durationMs: 5, blockedMs: 0 });
+    /** Requests of the route that fails, as the one of this place. */
+    const stopsAfter = (place: number, routes: number): number => {
+      const stops = new GateStops({ p95: null, errors: 0.005, blockedMs: null });
+      const tallies = Array.from({ length: routes }, (_, i) => new RouteTally('GET', `/${i + 1}`));
+      for (const tally of tallies) for (const on of [true, false]) tally.add('gate', on, 1, outcome(false), 0.5);
+      const random = new SeededRandom(7);
+      for (let i = 1; i < 20_000; i++) {
+        const on = i % 2 === 0;
+        tallies[place - 1]!.add('gate', on, random.integer(0, 2 ** 31), outcome(on && random.next() < 0.05), 0.5);
+        if (i % 10 === 0 && stops.check(tallies).length > 0) return i;
+      }
+      return Infinity;
+    };
+    const first = stopsAfter(1, 1);
+    expect(stopsAfter(1, 20)).toBe(first);
+    const [fifth, last] = [stopsAfter(5, 20), stopsAfter(20, 20)];
+    expect(fifth).toBeGreaterThan(first);
+    expect(last).toBeGreaterThan(fifth);
+    expect(last).toBeLessThan(20_000);
   });
 
   it('is answered off without asking the client, is not counted, and begins anew when it is resumed', () => {
