@@ -13,6 +13,8 @@ export interface MatchedPath {
   readonly parameters?: Readonly<Record<string, unknown>> | null;
   /** Parameters of all routes, for a path that none has matched. */
   readonly declared?: DeclaredParameters | null;
+  /** Whether a parameter of the route is hidden though its name is no secret's. Its value is undefined where the router has none. */
+  readonly hides?: (name: string, value: unknown) => boolean;
 }
 
 /** Path and query without the parameters and segments whose name or value has a secret's form, or that cannot be decoded. */
@@ -50,14 +52,19 @@ function redactPath(path: string, matched: MatchedPath, secrets: SecretNames): s
 /** Segments of the matched route's secret parameters, by the router's values: it may have routed another path than the client has sent. */
 function hiddenByRoute(segments: readonly string[], matched: MatchedPath, secrets: SecretNames): readonly number[] {
   const pattern = matched.pattern ?? '';
-  const names = secretParameters(pattern, secrets);
+  const names = hiddenParameters(pattern, matched, secrets);
   if (names.length === 0) return [];
   const byValue = findValues(segments, readValues(names, pattern, matched.parameters ?? {}));
-  return byValue ?? findByPattern(segments, pattern, secrets);
+  return byValue ?? findByPattern(segments, pattern, names);
 }
 
-const secretParameters = (pattern: string, secrets: SecretNames): string[] =>
-  [...pattern.matchAll(PARAMETER)].map(([name]) => name).filter((name) => secrets.isSecret(name));
+function hiddenParameters(pattern: string, { parameters, hides }: MatchedPath, secrets: SecretNames): string[] {
+  const isHidden = (name: string): boolean => {
+    const key = name.slice(1);
+    return secrets.isSecret(name) || (name.startsWith(':') && hides?.(key, parameters?.[key]) === true);
+  };
+  return [...pattern.matchAll(PARAMETER)].map(([name]) => name).filter(isHidden);
+}
 
 /** `:token`, `*path` */
 const PARAMETER = /[:*]\w+/g;
@@ -101,12 +108,14 @@ function indexesWith(texts: readonly string[], value: string): number[] {
 }
 
 /** By the pattern alone: by index where it has as many segments and no optional ones, else whatever is no literal of it. */
-function findByPattern(segments: readonly string[], pattern: string, secrets: SecretNames): number[] {
+function findByPattern(segments: readonly string[], pattern: string, hidden: readonly string[]): number[] {
   const names = pattern.split('/');
   const isAligned = names.length === segments.length && !/[*{?]/.test(pattern);
   const literals = new Set(names.map((name) => name.replaceAll(/[{}]/g, '').toLowerCase()));
   const isHidden = (segment: string, index: number): boolean =>
-    isAligned ? secretParameters(names[index]!, secrets).length > 0 : !literals.has(segment.toLowerCase());
+    isAligned
+      ? [...names[index]!.matchAll(PARAMETER)].some(([name]) => hidden.includes(name))
+      : !literals.has(segment.toLowerCase());
   return segments.flatMap((segment, index) => (isHidden(segment, index) ? [index] : []));
 }
 

@@ -2,6 +2,8 @@ import { REDACTED } from '../core/secret-names.js';
 
 /** Values that name nobody: numbers, truth values, dates and times. */
 const PLAIN_VALUE = /^(?:-?\d{1,9}(?:\.\d{1,9})?|true|false|\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?)?$/;
+/** Forms of ids: a UUID, a ULID, one of MongoDB's. */
+const ID = /^(?:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\dA-HJKMNP-TV-Z]{26}|[\da-f]{24})$/i;
 /** `page`, `filter[price]` */
 const PLAIN_NAME = /^(?:[\w.-]|[[\]]|%5[bd]){1,64}$/i;
 
@@ -20,3 +22,7 @@ function allowedParameter(parameter: string, allow: readonly string[]): string {
   if (!PLAIN_NAME.test(name)) return parameter === '' ? parameter : REDACTED;
   return equals < 0 || PLAIN_VALUE.test(parameter.slice(equals + 1)) ? parameter : `${name}=${REDACTED}`;
 }
+
+/** Whether a parameter of a path is left out: its value is neither plain nor an id. */
+export const isPersonal = (value: unknown): boolean =>
+  typeof value !== 'string' || !(PLAIN_VALUE.test(value) || ID.test(value));

@@ -5,7 +5,7 @@ import { REDACTED, type SecretNames } from '../core/secret-names.js';
 import type { RequestState } from '../request/request-state.js';
 import { methodLabel } from '../request/routes.js';
 import { parsedBody, safeBody, safeHeaders, safeUrl } from '../request/safe-request.js';
-import { allowedQuery } from './allowed-query.js';
+import { allowedQuery, isPersonal } from './allowed-query.js';
 
 /** One line of a recording. Version 1: a reader refuses another. */
 export interface RecordedRequest {
@@ -45,7 +45,8 @@ export function recordedRequest(
   { secrets, allowHeaders, allowQuery, maxBodyBytes }: RecordingRules,
 ): RecordedRequest {
   const { headers, method } = state.request!;
-  const url = allowedQuery(safeUrl(state, secrets), allowQuery);
+  const hides = (name: string, value: unknown): boolean => !allowQuery.includes(name) && isPersonal(value);
+  const url = allowedQuery(safeUrl(state, secrets, hides), allowQuery);
   const body = parsedBody(state);
   const safe = safeBody(headers, body, maxBodyBytes, secrets);
   const allowed = safeHeaders(headers, allowHeaders, secrets);

@@ -39,8 +39,8 @@ export interface RecordOptions {
    */
   allowHeaders?: readonly string[];
   /**
-   * Query parameters whose values are recorded whatever they are; of others only numbers, `true`, `false`, dates and times. A value
-   * that looks like a secret is redacted in any case.
+   * Parameters of the query and of the route's path whose values are recorded whatever they are; of others only numbers, `true`,
+   * `false`, dates and times, and in a path ids such as UUIDs. A value that looks like a secret is redacted in any case.
    * @default []
    */
   allowQuery?: readonly string[];

@@ -1,6 +1,6 @@
 import { printable } from '../core/printable.js';
 import { isWithin, redactData, redactQuery } from '../core/redact.js';
-import { redactUrl } from '../core/redact-url.js';
+import { redactUrl, type MatchedPath } from '../core/redact-url.js';
 import { REDACTED, type SecretNames } from '../core/secret-names.js';
 import type { RequestState } from './request-state.js';
 
@@ -32,13 +32,14 @@ interface AnyRequest {
   body?: unknown;
 }
 
-/** Path and query as the client sent them, without their secrets. */
-export function safeUrl(state: RequestState, secrets: SecretNames): string {
+/** Path and query as the client sent them, without their secrets. `hides`: whether a parameter of the path is left out, too. */
+export function safeUrl(state: RequestState, secrets: SecretNames, hides?: MatchedPath['hides']): string {
   const { originalUrl } = (state.request ?? {}) as AnyRequest;
   const sent = typeof originalUrl === 'string' ? originalUrl : (state.request?.url ?? '');
   const { params } = (state.frameworkRequest ?? {}) as AnyRequest;
   const parameters = typeof params === 'object' ? (params as Record<string, unknown> | null) : null;
-  return redactUrl(sent, { pattern: state.pattern, parameters, declared: state.owner.declaredParameters }, secrets);
+  const matched = { pattern: state.pattern, parameters, declared: state.owner.declaredParameters };
+  return redactUrl(sent, hides === undefined ? matched : { ...matched, hides }, secrets);
 }
 
 /** The parsed body; undefined when there was none, or it is still unread. */

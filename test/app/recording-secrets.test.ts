@@ -34,6 +34,14 @@ class ResetController {
   }
 }
 
+@Controller('people')
+class PeopleController {
+  @Get(':name/orders')
+  orders(@Param('name') name: string) {
+    return { length: name.length };
+  }
+}
+
 let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'perf-paths-'));
@@ -126,16 +134,17 @@ describe('a secret in a path is in no recording', () => {
 
 describe.each(adapters)('in a recording on %s', (adapter) => {
   /** The recorded URL of one request. */
-  async function recordedUrl(query: string, allowQuery?: string[]): Promise<string> {
+  async function recordedUrl(query: string, allowQuery?: string[], path = '/nowhere'): Promise<string> {
     const perf = {
       eventLoop: false,
       sinks: [],
       extensions: [record({ directory, ...(allowQuery && { allowQuery }) })],
     };
-    const built = await listeningApp(adapterOf(adapter), { perf, metadata: { controllers: [ResetController] } });
+    const controllers = [ResetController, PeopleController];
+    const built = await listeningApp(adapterOf(adapter), { perf, metadata: { controllers } });
     const { recording } = built.app.get(PerfService);
     recording.start({ forMs: 60_000 });
-    await call(`${built.url}/nowhere?${query}`);
+    await call(`${built.url}${path}?${query}`);
     await settled(built);
     const [line] = linesOf((await recording.stop()).file);
     expect(line!.redacted.includes('url')).toBe(line!.url.includes('[redacted]'));
@@ -148,6 +157,15 @@ describe.each(adapters)('in a recording on %s', (adapter) => {
     expect(
       await recordedUrl('name=Ada&mail=ada%40example.com&phone=491701234567&sort=asc&Ada+Lovelace=1&page=2&x=1;'),
     ).toBe('/nowhere?name=[redacted]&mail=[redacted]&phone=[redacted]&sort=[redacted]&[redacted]&page=2&x=[redacted]');
+  });
+
+  it("are numbers and ids of a route's parameters, and other values where they are named", async () => {
+    const url = (name: string, allowQuery?: string[]) => recordedUrl('page=2', allowQuery, `/people/${name}/orders`);
+    for (const id of ['42', '6f9619ff-8b86-4011-b42d-00c04fc964ff', '507f1f77bcf86cd799439011'])
+      expect(await url(id)).toBe(`/people/${id}/orders?page=2`);
+    for (const name of ['ada%40example.com', 'Ada%20Lovelace', 'ada'])
+      expect(await url(name)).toBe('/people/[redacted]/orders?page=2');
+    expect(await url('ada', ['name'])).toBe('/people/ada/orders?page=2');
   });
 
   it('are the values of parameters that are named, ids of databases among them, without those that look like secrets', async () => {
