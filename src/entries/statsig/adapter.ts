@@ -16,6 +16,10 @@ export interface StatsigAdapter {
 export const adapterFor = (client: StatsigClient): StatsigAdapter =>
   typeof client.flushEvents === 'function' ? new CoreAdapter(client) : new LegacyAdapter(client);
 
+const LOCAL_MODE =
+  'sink "statsig": its client has `localMode: true`, so that it sends nothing, no event and no exposure. In a test that is right; ' +
+  'elsewhere make the client without it.';
+
 /** `statsig-node` 6. It does not report a post that fails, and drops the batch. */
 class LegacyAdapter implements StatsigAdapter {
   /** Called once: a second call would revive a client that was shut down. */
@@ -24,7 +28,10 @@ class LegacyAdapter implements StatsigAdapter {
   constructor(private readonly client: StatsigClient) {}
 
   /** Gates are evaluated before the first events are due. `ready()` rejects with the reason of a failure. */
-  async start(): Promise<void> {
+  async start(warn: (message: string) => void): Promise<void> {
+    // Private: its absence proves nothing.
+    const { _options } = this.client as { _options?: { localMode?: unknown } };
+    if (_options?.localMode === true) warn(LOCAL_MODE);
     this.ready().catch(() => {});
   }
 

@@ -84,7 +84,7 @@ class StatsigSink implements PerfSink {
   async start(host: PerfSinkHost): Promise<void> {
     this.host = host;
     this.applications += 1;
-    await this.adapter.start((message) => host.report?.('sink "statsig" does not know its client', message));
+    await this.adapter.start((message) => host.report?.(message, message));
     this.intervalStartedMs = performance.now();
     this.timer ??= setInterval(() => {
       if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.queue.add(this.intervalEvents());
