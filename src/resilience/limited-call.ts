@@ -54,9 +54,9 @@ export class LimitedCall {
   /** True: send it now. False: the call is over, or the breaker refuses the attempt, which ends the call. */
   beginAttempt(): boolean {
     if (this.isOver) return false;
-    const { counters, host, breaker, options } = this.limits;
+    const { counters, host, breaker } = this.limits;
     if (breaker !== null && (this.judge = breaker.admit()) === null) {
-      this.refuse('refusedOpen', openError(this.facts(), options.breaker!.openMs));
+      this.refuse('refusedOpen', openError(this.facts(), breaker.openForMs));
       return false;
     }
     this.attempts += 1;

@@ -9,6 +9,8 @@ export type Judgement = 'success' | 'failure' | 'unknown';
 
 export interface Breaker {
   readonly state: BreakerState;
+  /** Time until it tries again, milliseconds; 0 while it does, and while it is closed. */
+  readonly openForMs: number;
   /** Null refuses the attempt. The function takes how the attempt ended. */
   admit(): ((judgement: Judgement) => void) | null;
 }

@@ -65,9 +65,11 @@ export function noTimeLeft(call: UnansweredCall, budgetMs: number): ResilienceEr
   return new ResilienceError('PERF_ERR_DEADLINE', call, problem);
 }
 
-export function openError(call: UnansweredCall, openMs: number): ResilienceError {
-  const problem = `was not called: too many of its calls have failed, it is tried again ${openMs} ms later. Give \`call()\` a fallback.`;
-  return new ResilienceError('PERF_ERR_OPEN', call, problem, Math.max(1, Math.ceil(openMs / 1_000)));
+/** `openForMs`: 0 while other calls try it. */
+export function openError(call: UnansweredCall, openForMs: number): ResilienceError {
+  const next = openForMs === 0 ? 'other calls try it again now' : `it is tried again in ${openForMs} ms`;
+  const problem = `was not called: too many of its calls have failed, ${next}. Give \`call()\` a fallback.`;
+  return new ResilienceError('PERF_ERR_OPEN', call, problem, Math.max(1, Math.ceil(openForMs / 1_000)));
 }
 
 export function busyError(call: UnansweredCall, maxInFlight: number): ResilienceError {

@@ -62,7 +62,11 @@ class SampledBreaker implements Breaker {
 
   get state(): BreakerState {
     if (this.openedAt === null) return 'closed';
-    return Date.now() - this.openedAt >= this.options.openMs ? 'half-open' : 'open';
+    return this.openForMs === 0 ? 'half-open' : 'open';
+  }
+
+  get openForMs(): number {
+    return this.openedAt === null ? 0 : Math.max(0, this.openedAt + this.options.openMs - Date.now());
   }
 
   admit(): ((judgement: Judgement) => void) | null {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { cleanups, cleanUp, limited } from '../../fixtures/resilience.js';
 import { scriptedServer, type ScriptedServer } from '../../fixtures/scripted-server.js';
 import { until } from '../../fixtures/until.js';
@@ -99,6 +99,13 @@ describe('the breaker', () => {
     await expect(api.call(asked)).rejects.toMatchObject({ code: 'PERF_ERR_OPEN', retryAfterSeconds: 60 });
     expect(server.received).toBe(4);
     expect(api.stats()).toMatchObject({ opened: 1, refusedOpen: 1, calls: 5, succeeded: 2, failed: 2 });
+    const openedAt = Date.now();
+    vi.spyOn(Date, 'now').mockReturnValue(openedAt + 45_000);
+    await expect(api.call(asked)).rejects.toMatchObject({
+      retryAfterSeconds: 15,
+      message: expect.stringMatching(/, it is tried again in 1[45]\d{3} ms\./),
+    });
+    vi.restoreAllMocks();
   });
 
   it('forgets a window without calls', async () => {
