@@ -85,13 +85,18 @@ describe('redisHistory', () => {
     expect((await wholeOf(pod)).completed).toBe(7);
   });
 
-  it('tells the releases apart of the day on which one came, and none where there is but one', async () => {
+  it('keeps the counts of releases apart, up to four in a bucket', async () => {
     const store = made();
     const [old, fresh] = [await opened(store), await opened(store)];
     await old.write([partOf(3, { release: '1.0.0' })], []);
     await fresh.write([partOf(4, { release: '2.0.0' })], []);
     await old.write([partOf(5, { release: '1.0.0' })], []);
     expect(await byRelease(old)).toEqual({ '1.0.0': 8, '2.0.0': 4 });
+    for (let minor = 0; minor < 6; minor++) await old.write([partOf(1, { release: `2.${minor}.1` })], []);
+    expect(await byRelease(old)).toEqual({
+      ...{ '1.0.0': 8, '2.0.0': 4, '2.0.1': 1, '2.1.1': 1 },
+      ...{ '': 4, '2.2.1': 0, '2.3.1': 0, '2.4.1': 0, '2.5.1': 0 },
+    });
   });
 
   it('does not grow with pods and restarts, but for who wrote last', async () => {
@@ -115,7 +120,7 @@ describe('redisHistory', () => {
     const pod = await opened(redisHistory({ connection, prefix }));
     await pod.write([partOf(3)], []);
     const key = `${prefix}:3:{1h:${hour}}`;
-    const whole = JSON.stringify(['', '']);
+    const whole = JSON.stringify(['1.0.0', '']);
     const sums = new Map<number | string, number>([
       [-1, 3],
       [-2, -7],
@@ -133,8 +138,8 @@ describe('redisHistory', () => {
       junk: '1',
       '["a"': '1',
       '[1,2]': '1',
-      [JSON.stringify(['', 'GET /none'])]: 'no sums',
-      [JSON.stringify(['', 'process'])]: 'no sums',
+      '["1.0.0","GET \\/none"]': 'no sums',
+      [JSON.stringify(['1.0.0', 'process'])]: 'no sums',
       [whole]: packSums(sums, counts),
     });
     const found = await wholeOf(pod);

@@ -2,11 +2,10 @@ import type { Redis } from 'ioredis';
 import { entryOf } from '../../../core/entry-of.js';
 import { asOwnCalls } from '../../../core/own-calls.js';
 import type { HistoryStoreHost } from '../../../history/history-store.js';
-import { packSums, readPackedSums } from '../../../history/rows/encoded-window.js';
+import { readPackedSums } from '../../../history/rows/encoded-window.js';
 import { pack } from '../../../history/rows/message-pack.js';
 import { VERSION, type HistoryRow } from '../../../history/rows/row.js';
 import {
-  DAY_MS,
   findRule,
   HOUR_MS,
   startBucket,
@@ -22,15 +21,14 @@ const KEYS_AT_ONCE = 64;
 const PARTS_KNOWN_MS = 2 * HOUR_MS;
 /** A part that may have been added is given up after this: later, its number is forgotten. */
 const GIVEN_UP_MS = HOUR_MS;
-/** A release's counts are kept apart for so long after it came; of so many releases at a time. */
-const APART_MS = DAY_MS;
-const MAX_APART = 3;
+/** Releases of a bucket whose counts are kept apart: the first ones. */
+const MAX_APART = 4;
 /** More routes of one bucket are not ours. */
 const MAX_ROUTES = 2_000;
 
 /**
  * Adds what a pod has counted to a bucket, once. KEYS: the bucket, and which part of each pod was added last. ARGV: the pod, the
- * part, when the bucket expires, for how long parts are known (milliseconds); then fields and their sums.
+ * part, when the bucket expires, for how long parts are known (milliseconds), the release; then routes and their sums.
  */
 const ADD = `
 local last = redis.call('HGET', KEYS[2], ARGV[1])
@@ -46,16 +44,26 @@ local function add(sums, more)
     else sums[key] = known + value end
   end
 end
-for i = 5, #ARGV, 2 do
-  local packed = ARGV[i + 1]
-  local isRight, sums, counts = pcall(cmsgpack.unpack, redis.call('HGET', KEYS[1], ARGV[i]) or '')
+local apart = ARGV[5]
+if apart ~= '' then
+  local served = cjson.encode({ apart })
+  local number = redis.call('HGET', KEYS[1], served)
+  if not number then
+    number = redis.call('HINCRBY', KEYS[1], 'releases', 1)
+    redis.call('HSET', KEYS[1], served, number)
+  end
+  if (tonumber(number) or math.huge) > ${MAX_APART} then apart = '' end
+end
+for i = 6, #ARGV, 2 do
+  local field, packed = cjson.encode({ apart, ARGV[i] }), ARGV[i + 1]
+  local isRight, sums, counts = pcall(cmsgpack.unpack, redis.call('HGET', KEYS[1], field) or '')
   if isRight and type(sums) == 'table' and type(counts) == 'table' then
     local moreSums, moreCounts = cmsgpack.unpack(packed)
     add(sums, moreSums)
     add(counts, moreCounts)
     packed = cmsgpack.pack(sums, counts)
   end
-  redis.call('HSET', KEYS[1], ARGV[i], packed)
+  redis.call('HSET', KEYS[1], field, packed)
 end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 redis.call('PEXPIREAT', KEYS[1], ARGV[3])
@@ -67,8 +75,6 @@ return 1
 export class RedisBuckets {
   /** When a part was first sent, where no answer has come. */
   private readonly sentMs = new Map<number, number>();
-  /** This pod's release, and until when its counts are kept apart. */
-  private apart: { readonly release: string; readonly untilMs: number } | null = null;
 
   constructor(
     private readonly client: Redis,
@@ -107,44 +113,17 @@ export class RedisBuckets {
   }
 
   private async addPart(part: HistoryRow, number: number): Promise<void> {
-    const { release } = part;
-    const apart = (await this.isApart(release)) ? release : '';
-    const fields: (string | Buffer)[] = [];
-    for (const [name, sums] of readPackedSums(part.data)) fields.push(JSON.stringify([apart, name]), Buffer.from(sums));
-    // Minutes of pods that served it.
-    if (release !== '') fields.push(JSON.stringify([release]), packSums(new Map([[-1, 1]])));
+    const sums = [...readPackedSums(part.data)].flatMap(([name, bytes]) => [name, Buffer.from(bytes)]);
     if (this.client.status === 'ready' && !this.sentMs.has(number)) this.sentMs.set(number, Date.now());
     const adding = ({ tier, stepMs }: TierRule): Promise<unknown> => {
       const at = startBucket(part.at, stepMs);
       const key = this.keyAt(tier, at);
       const expireAt = Math.round(at + this.host.keptMs(tier) + stepMs);
-      return this.client.eval(ADD, 2, key, `${key}:parts`, this.who, number, expireAt, PARTS_KNOWN_MS, ...fields);
+      const head = [this.who, number, expireAt, PARTS_KNOWN_MS, part.release];
+      return this.client.eval(ADD, 2, key, `${key}:parts`, ...head, ...sums);
     };
     const results = await asOwnCalls(() => Promise.allSettled(TIERS.map(adding)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
-  }
-
-  /** A release that came after others is kept apart for a day; the first one never is. */
-  private async isApart(release: string): Promise<boolean> {
-    if (release === '') return false;
-    if (this.apart?.release !== release) this.apart = { release, untilMs: await this.register(release) };
-    return Date.now() < this.apart.untilMs;
-  }
-
-  private async register(release: string): Promise<number> {
-    const key = `${this.prefix}:{fleet}:releases`;
-    const now = Date.now();
-    const [, , known] = await asOwnCalls(() =>
-      Promise.all([
-        this.client.hsetnx(key, release, now),
-        this.client.pexpire(key, this.host.keptMs('1h')),
-        this.client.hgetall(key),
-      ]),
-    );
-    const since = Number(known[release]);
-    const others = Object.values(known).map(Number);
-    const isFirst = others.every((at) => at >= since);
-    return isFirst || others.filter((at) => at > since).length >= MAX_APART ? 0 : since + APART_MS;
   }
 
   /** The bucket's key; what is in braces decides on the slot in a cluster. Another version's counts have other keys. */
@@ -153,24 +132,16 @@ export class RedisBuckets {
   }
 }
 
-/** Rows of a bucket: one for each release that is kept apart, and one for all others. */
+/** Rows of a bucket: one for each release, without counts where they are among those of others, whose release is not named. */
 function readRows(stored: Readonly<Record<string, Buffer>>): Pick<HistoryRow, 'release' | 'data'>[] {
-  const served = new Set<string>();
   const byRelease = new Map<string, Map<string, Uint8Array>>();
   for (const [field, sums] of Object.entries(stored)) {
     const [release, name] = readField(field);
     if (release === undefined) continue;
-    const routes = name === undefined ? null : entryOf(byRelease, release, () => new Map<string, Uint8Array>());
-    if (routes === null) served.add(release);
-    else if (routes.size < MAX_ROUTES) routes.set(name!, sums);
+    const routes = entryOf(byRelease, release, () => new Map<string, Uint8Array>());
+    if (name !== undefined && routes.size < MAX_ROUTES) routes.set(name, sums);
   }
-  // Counts that are not apart are of the only release that served, if there is one.
-  const others = [...served].filter((release) => !byRelease.has(release));
-  const [only = ''] = others.length === 0 && served.size === 1 ? served : others.length === 1 ? others : [];
-  const rows = [...byRelease].map(([release, routes]) => ({ release: release || only, data: pack(routes) }));
-  // A release without a row has served as well.
-  const absent = others.filter((release) => release !== only || !byRelease.has(''));
-  return [...rows, ...absent.map((release) => ({ release, data: pack(new Map()) }))];
+  return [...byRelease].map(([release, routes]) => ({ release, data: pack(routes) }));
 }
 
 /** Any writer of this Redis may have stored it: nothing where it is no field of ours. */
