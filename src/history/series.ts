@@ -4,19 +4,17 @@ import type { HistorySource } from './history-store.js';
 import { startBucket, TIERS, type Tier, type TierRule } from './rows/tiers.js';
 import { type RouteSums, RouteWindow } from './rows/window.js';
 
-/** Tiers that reach back to `from`, or did so a bucket ago: the clock goes on during a call. The finest first. */
-const findTiers = (from: number, nowMs: number): TierRule[] =>
-  TIERS.filter(({ tier, keepMs, stepMs }) => tier === '1h' || from >= nowMs - keepMs - stepMs);
+/** The finest tier that reaches back to `from`, or did so a bucket ago: the clock goes on during a call. */
+const findFinest = (from: number, nowMs: number): TierRule =>
+  TIERS.find(({ tier, keepMs, stepMs }) => tier === '1h' || from >= nowMs - keepMs - stepMs)!;
 
-export const findTier = (from: number, nowMs: number): Tier => findTiers(from, nowMs)[0]!.tier;
+export const findTier = (from: number, nowMs: number): Tier => findFinest(from, nowMs).tier;
 
-/** The finest tier, and a multiple of its step, at least the given one; a coarser tier where only it has the first step as a whole. */
+/** A multiple of the finest tier's step, at least the given one, and the coarsest tier of which it is a multiple. */
 function findSteps({ from, stepMs: asked }: TimeRange & { stepMs?: number }, nowMs: number): readonly [Tier, number] {
-  const roundStep = ({ stepMs }: TierRule): number => Math.ceil((asked ?? stepMs) / stepMs) * stepMs;
-  const [finest] = findTiers(from, nowMs) as [TierRule];
-  const stepMs = roundStep(finest);
-  const whole = findTiers(startBucket(from, stepMs), nowMs).find((rule) => roundStep(rule) === stepMs);
-  return [(whole ?? finest).tier, stepMs];
+  const { stepMs: finestMs } = findFinest(from, nowMs);
+  const stepMs = Math.ceil((asked ?? finestMs) / finestMs) * finestMs;
+  return [TIERS.findLast((rule) => stepMs % rule.stepMs === 0)!.tier, stepMs];
 }
 
 export const listOver = ({ over }: RouteSums): { ms: number; count: number }[] =>

@@ -66,6 +66,7 @@ export class RedisLevel2 implements Level2 {
   private readonly self = randomUUID();
   private readonly scripts: Scripts;
   private readonly channel: string;
+  /** By the Redis key. */
   private readonly unsent = new Map<string, Unsent>();
   private isReady = false;
   private hasSubscribed = false;
@@ -197,22 +198,23 @@ export class RedisLevel2 implements Level2 {
   private send(unsent: Unsent): void {
     const { method, key, keepMs } = unsent;
     const message = JSON.stringify([this.self, method, key]);
-    const name = key === null ? this.makeKey(method) : this.makeKey(method, key);
-    this.scripts.perfInvalidate(name, String(keepMs), this.channel, message).catch((error: unknown) => {
-      this.failed('invalidate', error);
-      this.sendLater(unsent);
-    });
+    this.scripts
+      .perfInvalidate(this.makeKey(method, key), String(keepMs), this.channel, message)
+      .catch((error: unknown) => {
+        this.failed('invalidate', error);
+        this.sendLater(unsent);
+      });
   }
 
   private sendLater(unsent: Unsent): void {
     const kept = this.unsent.size < MAX_UNSENT ? unsent : { ...unsent, key: null };
-    this.unsent.set(makeUnsentKey(kept.method, kept.key), kept);
+    this.unsent.set(this.makeKey(kept.method, kept.key), kept);
   }
 
   /** Whether Redis lacks an invalidation of the value. */
   private isUnsent(method: string, key: string): boolean {
     if (this.unsent.size === 0) return false;
-    return this.unsent.has(makeUnsentKey(method, null)) || this.unsent.has(makeUnsentKey(method, key));
+    return this.unsent.has(this.makeKey(method)) || this.unsent.has(this.makeKey(method, key));
   }
 
   /** Late answers cost their deadline a few times, and then nothing for a while. */
@@ -233,13 +235,11 @@ export class RedisLevel2 implements Level2 {
   }
 
   /** The Redis key of a value; without `key` that of its method. */
-  private makeKey(method: string, key?: string): string {
+  private makeKey(method: string, key: string | null = null): string {
     const group = `${this.prefix}:{${method}}`;
-    if (key === undefined) return group;
+    if (key === null) return group;
     // The first letter separates texts and hashes: a caller may choose the key, and no key is taken for another's hash.
     if (READABLE_KEY.test(key)) return `${group}:=${key}`;
     return `${group}:#${createHash('sha256').update(key, 'utf16le').digest('base64url')}`;
   }
 }
-
-const makeUnsentKey = (method: string, key: string | null): string => JSON.stringify([method, key]);

@@ -5,14 +5,7 @@ import type { HistoryStoreHost } from '../../../history/history-store.js';
 import { readPackedSums } from '../../../history/rows/encoded-window.js';
 import { pack } from '../../../history/rows/message-pack.js';
 import { VERSION, type HistoryRow } from '../../../history/rows/row.js';
-import {
-  findRule,
-  HOUR_MS,
-  startBucket,
-  TIERS,
-  type Tier,
-  type TierRule,
-} from '../../../history/rows/tiers.js';
+import { findRule, HOUR_MS, startBucket, TIERS, type Tier, type TierRule } from '../../../history/rows/tiers.js';
 import type { TimeRange } from '../../../ports/history.js';
 
 /** Keys of one round trip. */
