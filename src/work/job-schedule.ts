@@ -11,7 +11,7 @@ interface Expectation {
 }
 
 /** When a job runs, as its decorator tells; null while it is unknown. */
-export type JobSchedule = (sinceMs: number) => Expectation | null;
+export type JobSchedule = (sinceMs: number, nowMs: number) => Expectation | null;
 
 export const intervalSchedule =
   (periodMs: number): JobSchedule =>
@@ -29,25 +29,39 @@ interface CronJob {
   };
 }
 
-/** `@Cron()`: the job of its name, or any of the same expression, computes when it runs. A job that is stopped has died too. */
-export function cronSchedule(expression: string, name: string | null, registry: CronRegistry): JobSchedule {
-  let known: (Expectation & { readonly sinceMs: number }) | null = null;
-  const findJob = (): CronJob | undefined => {
-    const jobs = registry.getCronJobs();
+/** `cron` takes some milliseconds to compute three dates: the first snapshot of many jobs must not block the loop. */
+const BETWEEN_COMPUTATIONS_MS = 100;
+
+/** Schedules of `@Cron()`: the job of its name, or any of the same expression, computes when it runs. A job that is stopped has died too. */
+export class CronSchedules {
+  private computedMs = -Infinity;
+
+  constructor(private readonly registry: CronRegistry) {}
+
+  create(expression: string, name: string | null): JobSchedule {
+    let known: (Expectation & { readonly sinceMs: number }) | null = null;
+    return (sinceMs, nowMs) => {
+      if (known?.sinceMs === sinceMs) return known;
+      // Nothing is computed for a job that runs as it did.
+      if (known !== null && nowMs - sinceMs < 2 * known.periodMs) return { ...known, dueMs: Infinity };
+      if (nowMs - this.computedMs < BETWEEN_COMPUTATIONS_MS) return null;
+      try {
+        const job = this.findJob(expression, name);
+        if (job === null) return null;
+        this.computedMs = nowMs;
+        return (known = { sinceMs, ...expectRuns(job, sinceMs) });
+      } catch {
+        // A version of `cron` that computes dates in another way.
+        return null;
+      }
+    };
+  }
+
+  private findJob(expression: string, name: string | null): CronJob | null {
+    const jobs = this.registry.getCronJobs();
     const named = name === null ? undefined : jobs.get(name);
-    return named ?? [...jobs.values()].find(({ cronTime }) => cronTime.source === expression);
-  };
-  return (sinceMs) => {
-    if (known?.sinceMs === sinceMs) return known;
-    try {
-      const job = findJob();
-      if (job !== undefined) known = { sinceMs, ...expectRuns(job, sinceMs) };
-      return job === undefined ? null : known;
-    } catch {
-      // A version of `cron` that computes dates in another way.
-      return null;
-    }
-  };
+    return named ?? [...jobs.values()].find(({ cronTime }) => cronTime.source === expression) ?? null;
+  }
 }
 
 /** The period is the shortest time between two of the runs: a job of weekdays runs every 24 h. */

@@ -54,7 +54,7 @@ export class WorkRow {
   missed(nowMs: number): Finding | null {
     if (this.type !== 'cron') return null;
     const sinceMs = this.lastMs ?? this.madeMs;
-    const expected = this.schedule?.(sinceMs) ?? this.learned?.(sinceMs) ?? null;
+    const expected = this.schedule?.(sinceMs, nowMs) ?? this.learned?.(sinceMs, nowMs) ?? null;
     if (expected === null || nowMs <= expected.dueMs) return null;
     const why = this.running === 0 ? '' : ': its last run has not ended';
     const text = `${this.name} runs every ${formatDuration(expected.periodMs)}, and has not started for ${formatDuration(nowMs - sinceMs)}${why}`;

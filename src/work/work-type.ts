@@ -10,7 +10,7 @@ import {
   RESOLVER_TYPE_METADATA,
 } from '../request/nest-metadata.js';
 import { servesRoute } from '../request/route-handler.js';
-import { cronSchedule, intervalSchedule, type CronRegistry, type JobSchedule } from './job-schedule.js';
+import { intervalSchedule, type CronSchedules, type JobSchedule } from './job-schedule.js';
 
 /** Written by @nestjs/bull, @nestjs/schedule and @nestjs/event-emitter. */
 const QUEUE_PROCESS_METADATA = 'bull:module_queue_process';
@@ -57,10 +57,10 @@ interface CronOptions {
 }
 
 /** The schedule of `@Interval()` or `@Cron()`; null for another method. */
-export function readSchedule(method: object, registry: CronRegistry | null): JobSchedule | null {
+export function readSchedule(method: object, schedules: CronSchedules | null): JobSchedule | null {
   const interval = Reflect.getMetadata(SCHEDULE_INTERVAL_METADATA, method) as { timeout?: unknown } | undefined;
   if (typeof interval?.timeout === 'number') return intervalSchedule(interval.timeout);
   const cron = Reflect.getMetadata(SCHEDULE_CRON_METADATA, method) as CronOptions | undefined;
-  if (registry === null || typeof cron?.cronTime !== 'string' || cron.disabled === true) return null;
-  return cronSchedule(cron.cronTime, cron.name ?? null, registry);
+  if (schedules === null || typeof cron?.cronTime !== 'string' || cron.disabled === true) return null;
+  return schedules.create(cron.cronTime, cron.name ?? null);
 }

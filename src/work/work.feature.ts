@@ -18,7 +18,7 @@ import { readHandler } from '../request/route-handler.js';
 import { isMeasured } from '../request/routes.js';
 import { workOption } from './work.options.js';
 import { WorkRow } from './work-row.js';
-import type { CronRegistry } from './job-schedule.js';
+import { CronSchedules, type CronRegistry } from './job-schedule.js';
 import { readSchedule } from './work-type.js';
 import { isMeasuredClass, isMeasuredMethod, registerWorks, type MeasuredMethod, type Works } from './works.js';
 
@@ -26,8 +26,8 @@ import { isMeasuredClass, isMeasuredMethod, registerWorks, type MeasuredMethod, 
 export class WorkFeature implements Feature, Works {
   private readonly rows = new Map<string, WorkRow>();
   private readonly announced = new WeakMap<RequestState, MeasuredMethod>();
-  /** The registry of @nestjs/schedule, where the application imports it. */
-  private registry: CronRegistry | null = null;
+  /** Null without @nestjs/schedule. */
+  private cron: CronSchedules | null = null;
   private readonly calls = new WeakMap<RequestState, { readonly row: WorkRow; readonly overlapped: boolean }>();
 
   constructor(
@@ -119,7 +119,7 @@ export class WorkFeature implements Feature, Works {
     const wrappers = listWrappers(modules);
     const registry: unknown = wrappers.find(({ name }) => name === 'SchedulerRegistry')?.instance;
     if (typeof (registry as Partial<CronRegistry> | undefined)?.getCronJobs === 'function')
-      this.registry = registry as CronRegistry;
+      this.cron = new CronSchedules(registry as CronRegistry);
     for (const wrapper of wrappers) {
       const prototype = findPrototype(wrapper);
       if (prototype === null || !isMeasuredClass(prototype)) continue;
@@ -133,7 +133,7 @@ export class WorkFeature implements Feature, Works {
   private expectRuns(prototype: object): void {
     const owner = prototype.constructor;
     for (const [name, method] of listMethods(prototype))
-      if (isMeasuredMethod(method) && readSchedule(method, this.registry) !== null)
+      if (isMeasuredMethod(method) && readSchedule(method, this.cron) !== null)
         this.findRow('cron', { owner, name, method });
   }
 
@@ -149,7 +149,7 @@ export class WorkFeature implements Feature, Works {
     const full = `${owner.name}.${name}`;
     return entryOf(this.rows, `${type} ${full}`, () => {
       const route = routes.create(type.toUpperCase(), full, readHandler(owner, method, name));
-      return new WorkRow(type, full, route, readSchedule(method, this.registry), nowMs());
+      return new WorkRow(type, full, route, readSchedule(method, this.cron), nowMs());
     });
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cronSchedule, intervalSchedule, type JobSchedule } from '../../../src/work/job-schedule.js';
+import { CronSchedules, intervalSchedule, type JobSchedule } from '../../../src/work/job-schedule.js';
 import { WorkRow } from '../../../src/work/work-row.js';
 
 const MIN = 60_000;
@@ -41,7 +41,8 @@ describe('a job is missed', () => {
       getNextDateFrom: (start: Date) => new Date((Math.floor(start.getTime() / (5 * MIN)) + 1) * 5 * MIN),
     };
     const jobs = new Map([['some id', { cronTime }]]);
-    const job = row('cron', cronSchedule('*/5 * * * *', null, { getCronJobs: () => jobs }));
+    const schedules = new CronSchedules({ getCronJobs: () => jobs });
+    const job = row('cron', schedules.create('*/5 * * * *', null));
     expect(job.missed(10 * MIN)).toBeNull();
     expect(job.missed(16 * MIN)?.text).toBe('ReportsJob.rebuild runs every 300 s, and has not started for 16 min');
     run(job, 17 * MIN);
