@@ -199,8 +199,14 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }
 
+const listNamed = (): (keyof FeatureOptions)[] => featuresOff(FEATURES.map(({ name }) => name));
+const OWN = new Set(FEATURES.filter(({ isApplicationsOwn }) => isApplicationsOwn === true).map(({ name }) => name));
+
 /** In `NESTJS_PERF_OFF`. @throws PERF_ERR_OPTION */
-export const offByEnvironment = (): (keyof FeatureOptions)[] => featuresOff(FEATURES.map(({ name }) => name));
+export const offByEnvironment = (): (keyof FeatureOptions)[] => listNamed().filter((name) => !OWN.has(name));
+
+/** In `NESTJS_PERF_OFF` too, and on all the same: a switch must not lose work, or stop the boot of who decorates it. */
+export const keptOn = (): (keyof FeatureOptions)[] => listNamed().filter((name) => OWN.has(name));
 
 function findLiveAddress({ eventLoop }: Resolved<typeof table>): ResolvedOptions['liveAt'] {
   const { port = null, host = '' } = eventLoop ?? {};

@@ -22,7 +22,7 @@ import { observeAdapter, choosePlatform, startBeforeParsers } from './request/ad
 import type { Platform } from './request/platform.js';
 import { Latency } from './latency/latency.feature.js';
 import { findReasons, judgeHealth, type PerfHealth, type PerfReadiness } from './perf.health.js';
-import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
+import { FEATURES, keptOn, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { warnUnlessStarted } from './perf.start-check.js';
 import { startLine } from './perf.start-line.js';
@@ -104,6 +104,8 @@ export class PerfRuntime implements Overview {
     if (recorder.wanted) recorder.use(resolveSinks(this.sinks, this.module));
     if (!options.enabled)
       logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
+    for (const name of keptOn())
+      logger.warn(`NESTJS_PERF_OFF names \`${name}\`, which stays on: it is the application's own work.`);
     const platform = given === null ? null : choosePlatform(given, logger);
     const adapter = platform === null ? null : given;
     this.platform = platform;

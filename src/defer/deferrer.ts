@@ -32,7 +32,7 @@ export const runningDeferrers = new Set<Deferrer>();
 export const offError = (what: string): PerfError =>
   new PerfError(
     'PERF_ERR_OFF',
-    `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot(), and \`defer\` from the environment variable NESTJS_PERF_OFF.`,
+    `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot().`,
   );
 
 const NOBODY_RUNS =

@@ -63,7 +63,7 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
       'deferred work that is switched off',
       { controllers: [controllerWith(DeferWork(SendReceipt))], providers: [SendReceipt] },
       false as const,
-      'PERF_ERR_OFF: `@DeferWork on OrdersController.create` needs deferred work, which is switched off. Remove `defer: false` from PerfModule.forRoot(), and `defer` from the environment variable NESTJS_PERF_OFF.',
+      'PERF_ERR_OFF: `@DeferWork on OrdersController.create` needs deferred work, which is switched off. Remove `defer: false` from PerfModule.forRoot().',
     ],
     [
       'an unknown option',

@@ -1,19 +1,27 @@
 import { Controller, Get } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { prometheusSink } from '../../src/entries/prometheus.js';
-import { PerfService } from '../../src/index.js';
+import { DeferWork, PerfService } from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { callAccepting } from '../fixtures/http-client.js';
 import { Lines } from '../fixtures/lines.js';
+import { until } from '../fixtures/until.js';
 
 const VARIABLE = 'NESTJS_PERF_OFF';
+
+let ran = 0;
 
 @Controller('text')
 class TextController {
   @Get()
   text() {
     return { text: 'compressible '.repeat(2_000) };
+  }
+  @Get('deferred')
+  @DeferWork(() => void (ran += 1))
+  deferred() {
+    return {};
   }
 }
 
@@ -57,6 +65,14 @@ describe.each(adapters)(`${VARIABLE} on %s`, (adapter) => {
     await (await fetch(`${url}/text`)).arrayBuffer();
     const metrics = await fetch(live!.replace('live', 'metrics'));
     expect([metrics.status, await metrics.text()]).toEqual([200, expect.stringContaining('http_route="/text"')]);
+  });
+
+  it("leaves deferred work on, which is the application's own, and says so", async () => {
+    const { url, line, lines } = await start('defer,upstream');
+    expect((await fetch(`${url}/text/deferred`)).status).toBe(200);
+    await until('the work', () => ran > 0);
+    expect(line).toContain('deferred work. Off by NESTJS_PERF_OFF: upstream.');
+    expect(lines).toContain("NESTJS_PERF_OFF names `defer`, which stays on: it is the application's own work.");
   });
 
   it('changes nothing when it is empty', async () => {
