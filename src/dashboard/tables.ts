@@ -1,5 +1,5 @@
 // Tables of the page and of its text, from the same rows. Runs in both places: no `node:*` here.
-import type { CompressionStats, UpstreamSnapshot, UserUse } from '../core/snapshot.js';
+import type { CompressionStats, PoolSnapshot, UpstreamSnapshot, UserUse } from '../core/snapshot.js';
 import type { Rejected } from '../ports/rejected.js';
 import { formatBytes, formatDuration, formatMs, formatPercent, formatSpan, grouped } from './format.js';
 import type { FailedWork, PodRow } from './view.js';
@@ -57,34 +57,48 @@ export const podsTable = (pods: readonly PodRow[], now: number): DataTable => ({
   }),
 });
 
-export const upstreamsTable = (targets: readonly UpstreamSnapshot[]): DataTable => ({
-  caption: 'Upstreams',
-  columns: [
-    text('Target'),
-    number('Calls'),
-    number('Errors'),
-    number('In flight', 2),
-    number('p50 ms', 1),
-    number('p95 ms'),
-    number('p99 ms', 1),
-    number('Longest ms', 2),
-    text('Most for', 3),
-  ],
-  rows: targets.map(({ target, calls, errors, inFlight, durationMs: { p50, p95, p99, max }, routes }) => [
-    code(target),
-    grouped(calls),
-    errors === 0 ? '0' : { text: grouped(errors), as: 'bad' },
-    grouped(inFlight),
-    ...[p50, p95, p99, max].map(formatMs),
-    {
-      text: routes
-        .slice(0, 2)
-        .map((caller) => caller.route)
-        .join(', '),
-      as: 'note',
-    },
-  ]),
-});
+/** `10/10, 34 wait` */
+function formatPool({ max, total, idle, waiting }: PoolSnapshot): Cell {
+  const used = total === null || idle === null ? '–' : grouped(total - idle);
+  const connections = max === null ? used : `${used}/${grouped(max)}`;
+  return waiting === null || waiting === 0
+    ? connections
+    : { text: `${connections}, ${grouped(waiting)} wait`, as: 'bad' };
+}
+
+export function upstreamsTable(targets: readonly UpstreamSnapshot[]): DataTable {
+  const hasPools = targets.some(({ pool }) => pool !== null);
+  return {
+    caption: 'Upstreams',
+    columns: [
+      text('Target'),
+      number('Calls'),
+      number('Errors'),
+      number('In flight', 2),
+      number('p50 ms', 1),
+      number('p95 ms'),
+      number('p99 ms', 1),
+      number('Longest ms', 2),
+      ...(hasPools ? [text('Connections', 1)] : []),
+      text('Most for', 3),
+    ],
+    rows: targets.map(({ target, calls, errors, inFlight, durationMs: { p50, p95, p99, max }, pool, routes }) => [
+      code(target),
+      grouped(calls),
+      errors === 0 ? '0' : { text: grouped(errors), as: 'bad' },
+      grouped(inFlight),
+      ...[p50, p95, p99, max].map(formatMs),
+      ...(hasPools ? [pool === null ? '' : formatPool(pool)] : []),
+      {
+        text: routes
+          .slice(0, 2)
+          .map((caller) => caller.route)
+          .join(', '),
+        as: 'note',
+      },
+    ]),
+  };
+}
 
 export const usersTable = (users: readonly UserUse[]): DataTable => ({
   caption: 'Users',

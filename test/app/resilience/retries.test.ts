@@ -11,6 +11,7 @@ beforeEach(async () => {
   cleanups.push(server.close);
 });
 afterEach(cleanUp);
+afterEach(() => vi.restoreAllMocks());
 
 const asked = ({ signal }: { signal: AbortSignal }): Promise<Response> => fetch(server.url, { signal });
 const idempotent = { idempotent: true };
@@ -105,7 +106,6 @@ describe('the breaker', () => {
       retryAfterSeconds: 15,
       message: expect.stringMatching(/, it is tried again in 1[45]\d{3} ms\./),
     });
-    vi.restoreAllMocks();
   });
 
   it('forgets a window without calls', async () => {
