@@ -43,7 +43,7 @@ function makeOwnKey(own: OwnKey, args: readonly unknown[], method: string): stri
   throw new PerfError('PERF_ERR_CACHE_KEY', `the \`key\` of "${method}" must return a string, got ${describe(key)}.`);
 }
 
-/** Much like JSON, with sorted keys, and forms of its own where JSON has none. */
+/** JSON with sorted keys, and a form of its own for what JSON has none for. */
 function writeValue(value: unknown, around: readonly object[], where: string): string {
   switch (typeof value) {
     case 'string':
@@ -68,16 +68,19 @@ function writeObject(value: object, around: readonly object[], where: string): s
   if (around.length === MAX_DEPTH) throw noKey(where, `is nested more than ${MAX_DEPTH} deep`);
   const isArray = isPlainArray(value);
   if (!isArray && !isPlain(value)) throw noKey(where, `is or holds an instance of ${describeClass(value)}`);
-  // A field as ORMs name their operators: neither text nor a copy of its object would have it.
-  const symbol = Object.getOwnPropertySymbols(value).find((key) =>
-    Object.prototype.propertyIsEnumerable.call(value, key),
-  );
+  const symbol = symbolIn(value);
   if (symbol !== undefined) throw noKey(where, `has or holds a field named ${String(symbol)}`);
   const within = [...around, value];
-  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  const text = fields.map(([name, item]) => `${JSON.stringify(name)}:${writeValue(item, within, where)}`).join(',');
-  // An array may have holes, and names beside its items.
-  return isArray ? `[${value.length};${text}]` : `{${text}}`;
+  if (isArray) return `[${Array.from(value, (item) => writeValue(item, within, where)).join(',')}]`;
+  const named = value as Record<string, unknown>;
+  const fields = Object.keys(named).sort();
+  // A copy of the arguments, which the load gets, would have neither.
+  if (Object.getOwnPropertyNames(named).length > fields.length) throw noKey(where, 'has or holds a hidden field');
+  const text = fields.map((name) => {
+    if (Object.getOwnPropertyDescriptor(named, name)?.get) throw noKey(where, 'has or holds a getter');
+    return `${JSON.stringify(name)}:${writeValue(named[name], within, where)}`;
+  });
+  return `{${text.join(',')}}`;
 }
 
 /**
@@ -96,13 +99,25 @@ export function isPlainArray(value: unknown): value is unknown[] {
   if (!Array.isArray(value)) return false;
   const base: unknown = Object.getPrototypeOf(Object.getPrototypeOf(value));
   // `Array.prototype` of any realm inherits directly from `Object.prototype`.
-  return base !== null && Object.getPrototypeOf(base) === null;
+  if (base === null || Object.getPrototypeOf(base) !== null) return false;
+  // Names come behind all indices; an array with holes has fewer of these than its length.
+  const last = Object.keys(value).at(-1) ?? '0';
+  return String(Number(last) >>> 0) === last;
 }
 
 /** An object that a literal or JSON has made, of this realm or another. */
 export function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as object | null;
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
+  if (prototype === null) return true;
+  if (Object.getPrototypeOf(prototype) !== null) return false;
+  // Fields that are inherited from an object without a prototype are no fields of a copy.
+  return Object.hasOwn(prototype, 'hasOwnProperty') || Reflect.ownKeys(prototype).length === 0;
+}
+
+/** A field as ORMs name their operators: neither text nor a copy of its object would have it. */
+function symbolIn(value: object): symbol | undefined {
+  const symbols = Object.getOwnPropertySymbols(value);
+  return symbols.find((symbol) => Object.prototype.propertyIsEnumerable.call(value, symbol));
 }
 
 function describeClass(value: object): string {
