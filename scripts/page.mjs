@@ -9,21 +9,20 @@ import { rolldown } from 'rolldown';
 
 const SOURCES = 'src/dashboard/page';
 /** In the order in which one rule outranks another. */
-const STYLES = ['base', 'head', 'now', 'charts', 'tables', 'figures', 'flame', 'blocks', 'experiments', 'widths'];
+const STYLES = ['base', 'sections', 'tables'];
 const IN_SRC = 'src/dashboard/page-assets.js';
 
 /** Bundles the page and writes it to `target`; returns how many bytes a browser loads. */
 export async function buildPage(target) {
   const bundle = await rolldown({
-    input: join(SOURCES, 'main.tsx'),
+    input: join(SOURCES, 'app.tsx'),
     platform: 'browser',
     tsconfig: join(SOURCES, 'tsconfig.json'),
     resolve: { extensionAlias: { '.js': ['.ts', '.tsx', '.js'] } },
   });
   const { output } = await bundle.generate({ format: 'esm', minify: true, comments: false });
   await bundle.close();
-  const own = STYLES.map((name) => join(SOURCES, 'style', `${name}.css`));
-  const styles = ['node_modules/uplot/dist/uPlot.min.css', ...own];
+  const styles = STYLES.map((name) => join(SOURCES, `${name}.css`));
   const style = styles.map((file) => readFileSync(file, 'utf8').replaceAll(/\/\*.*?\*\//gs, '')).join('\n');
   const assets = { script: buildAsset(output[0].code, 'js'), style: buildAsset(style, 'css') };
   // Several runs of the tests may do so at a time.
@@ -38,7 +37,7 @@ export async function buildPageInSources() {
   const shared = [
     'scripts/page.mjs',
     'src/dashboard/format.ts',
-    'src/dashboard/tables.ts',
+    'src/dashboard/sections.ts',
     'src/dashboard/view.ts',
     'package-lock.json',
   ];

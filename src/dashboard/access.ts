@@ -5,17 +5,12 @@ import { Server as TlsServer } from 'node:tls';
 import type { Authorize } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
-/** Whether a request may read the page. */
-export interface Admission {
-  readonly admitted: boolean;
-  /** To be set, where a token was given that a browser may change for it. */
+/** A request that may read the page. `cookie`: a browser may change its token for it. */
+interface Admitted {
   readonly cookie: string | null;
 }
 
-const REFUSED: Admission = { admitted: false, cookie: null };
-const ADMITTED: Admission = { admitted: true, cookie: null };
-
-/** Decides who may read the page: whom the application lets in, else who has the token, or a cookie that was given for it. */
+/** Decides who may read the page: the application's `authorize`, else the token, or a cookie that was given for it. */
 export class Access {
   /** Null where the application decides. */
   readonly token: string | null;
@@ -40,19 +35,16 @@ export class Access {
     return this.token !== null && this.ownToken === null;
   }
 
-  /** Rejects when `authorize` does. */
-  async admit(request: PerfRequest, query: URLSearchParams): Promise<Admission> {
-    if (this.authorize !== null) return (await this.authorize(request)) ? ADMITTED : REFUSED;
+  /** Null for a request that may not read. Rejects when `authorize` does. */
+  async admit(request: PerfRequest, query: URLSearchParams): Promise<Admitted | null> {
+    const admitIf = (isAdmitted: boolean): Admitted | null => (isAdmitted ? { cookie: null } : null);
+    if (this.authorize !== null) return admitIf(await this.authorize(request));
     const given = query.get('token');
-    if (given !== null) return this.isToken(given) ? { admitted: true, cookie: this.cookieFor(request) } : REFUSED;
+    if (given !== null) return isEqual(given, this.token!) ? { cookie: this.cookieFor(request) } : null;
     const bearer = /^bearer +(.+)$/i.exec(request.headers.authorization ?? '')?.[1];
     // One that is wrong may be a proxy's, and proves nothing.
-    if (bearer !== undefined && this.isToken(bearer)) return ADMITTED;
-    return isOfThisSite(request) && this.hasCookie(request) ? ADMITTED : REFUSED;
-  }
-
-  private isToken(given: string): boolean {
-    return isEqual(given, this.token!);
+    if (bearer !== undefined && isEqual(bearer, this.token!)) return admitIf(true);
+    return admitIf(isOfThisSite(request) && this.hasCookie(request));
   }
 
   /** The cookie has its end and our seal on it: a copy of it is worth no more than the time that is left. */
@@ -60,7 +52,7 @@ export class Access {
     const endsAt = Math.round(Date.now() + this.tokenTtlMs).toString(36);
     const maxAge = Math.max(1, Math.round(this.tokenTtlMs / 1_000));
     const [suffix, secure] = isEncrypted(request) ? [FOR_TLS, '; Secure'] : ['', ''];
-    const value = `${endsAt}.${this.sealOf(endsAt)}`;
+    const value = `${endsAt}.${this.sign(endsAt)}`;
     return `${this.cookieName()}${suffix}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
   }
 
@@ -69,7 +61,7 @@ export class Access {
     return (request.headers.cookie ?? '').split(/; */).some((pair) => {
       const [name = '', endsAt = '', seal = ''] = pair.split(/[=.]/);
       if (name !== own && name !== own + FOR_TLS) return false;
-      return isEqual(seal, this.sealOf(endsAt)) && Number.parseInt(endsAt, 36) > Date.now();
+      return isEqual(seal, this.sign(endsAt)) && Number.parseInt(endsAt, 36) > Date.now();
     });
   }
 
@@ -79,11 +71,11 @@ export class Access {
    */
   private cookieName(): string {
     const own = [hostname(), process.argv[1], this.address()].join('\n');
-    const application = this.ownToken === null ? own : this.sealOf('name');
+    const application = this.ownToken === null ? own : this.sign('name');
     return `nestjs-perf-${createHash('sha256').update(application).digest('hex').slice(0, 8)}`;
   }
 
-  private sealOf(endsAt: string): string {
+  private sign(endsAt: string): string {
     return createHmac('sha256', this.key).update(endsAt).digest('base64url');
   }
 }

@@ -7,8 +7,6 @@ import type { Access } from './access.js';
 import type { DashboardView } from './dashboard-view.js';
 import { pageHtml, refusedHtml } from './html.js';
 import { formatPage } from './text-view.js';
-import type { Scope } from './view.js';
-import type { Viewers } from './viewers.js';
 
 const HTML = 'text/html; charset=utf-8';
 const TEXT = 'text/plain; charset=utf-8';
@@ -30,20 +28,33 @@ const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
 
 const PRINTED_TOKEN = 'stands in the log of this process, in the line "Perf dashboard"';
 const GIVEN_TOKEN = 'is the one of `dashboard.token` or PERF_TOKEN';
-const noToken = (isPrinted: boolean): string =>
-  `Unauthorized: the token ${isPrinted ? PRINTED_TOKEN : GIVEN_TOKEN}. Send it as \`Authorization: Bearer <token>\`.\n`;
+const SENT_AS = 'Send it as `Authorization: Bearer <token>`.';
 
-/** An asset as it is sent. */
-export interface Asset {
-  readonly type: string;
-  readonly brotli: string;
-}
+const send = (status: number, type: string, body: string, headers: Record<string, string> = {}): RawResponse => ({
+  status,
+  type,
+  body,
+  headers: { ...SAFE, ...headers },
+});
+const FULL = send(
+  429,
+  TEXT,
+  'Too many viewers: at most 8 look at a time. One that stops looking makes room within 30 s.\n',
+  { 'retry-after': '30' },
+);
+const MAX_VIEWERS = 8;
+/** Longer than pages wait between two polls, hidden ones too. */
+const GONE_AFTER_MS = 30_000;
+const MAX_VIEWER_NAME = 40;
 
 /** Answers the page's requests. Each gets the framework's request, and decides first who may read. */
 export class Answers {
+  /** When each viewer came last, by the name that each page gives itself. */
+  private readonly seenAtMs = new Map<string, number>();
+
   constructor(
     private readonly access: Access,
-    private readonly viewers: Viewers,
+    private readonly nowMs: () => number,
     private readonly view: DashboardView,
     /** Null where nothing is sampled. */
     private readonly profiler: Profiler | null,
@@ -60,48 +71,37 @@ export class Answers {
     // Relative, so that it is right behind a proxy that has taken a part of the path away.
     // The request's own address may lead elsewhere.
     const base = isBare ? `${this.about.path.slice(this.about.path.lastIndexOf('/') + 1)}/` : './';
-    const { admitted, cookie } = await this.access.admit(request, query);
-    if (!admitted) return this.refused(isText ? null : base);
-    if (isText) return this.text(query);
-    const headers = { ...SAFE, ...(cookie === null ? null : { 'set-cookie': cookie }) };
+    const admitted = await this.access.admit(request, query);
+    if (admitted === null) return this.refused(isText ? null : base);
+    if (isText) return this.admits('') ? this.text(query) : FULL;
+    const headers: Record<string, string> = admitted.cookie === null ? {} : { 'set-cookie': admitted.cookie };
     // A program may keep no cookie: it gets its answer without a redirect.
     if (asksForHtml(request) && (isBare || query.has('token')))
-      return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
-    return { status: 200, type: HTML, body: pageHtml(this.about), headers };
+      return send(303, TEXT, '', { ...headers, location: base });
+    return send(200, HTML, pageHtml(this.about), headers);
   };
 
   /** The page polls it; with `Accept: text/plain` the same as text. */
-  readonly data = async (request: PerfRequest): Promise<RawResponse> => {
-    const { query } = splitUrl(request.url);
-    if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
+  readonly data = this.forViewer('', async ({ headers: { accept = '' } }, query) => {
     // Neither `curl` alone nor clients that take both: this is the address of the JSON.
-    const { accept = '' } = request.headers;
     if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
-    if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
-    const body = await this.view.answer({
-      scope: readScope(query),
-      filter: (query.get('filter') ?? '').slice(0, 200),
-      routeId: query.get('route'),
-    });
-    return { status: 200, type: JSON_TYPE, body, headers: SAFE };
-  };
+    const filter = (query.get('filter') ?? '').slice(0, 200);
+    const data = await this.view.read({ scope: query.get('scope'), filter, route: query.get('route') });
+    return send(200, JSON_TYPE, displayJson(data));
+  });
 
   /** Stacks of the event loop as a `.cpuprofile`: for the page's flame graphs and `npx nestjs-perf profile`. */
-  readonly profile = async (request: PerfRequest): Promise<RawResponse> => {
-    const { query } = splitUrl(request.url);
-    if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
-    if (!this.viewers.admits(query.get('viewer') ?? 'profile')) return tooMany();
-    const refuse = (status: number, body: string) => ({ status, type: TEXT, body, headers: SAFE });
-    if (this.profiler === null) return refuse(404, 'Stacks are not sampled: set `eventLoop: { profile: true }`.\n');
+  readonly profile = this.forViewer('profile', async (_, query) => {
+    if (this.profiler === null) return send(404, TEXT, 'Stacks are not sampled: set `eventLoop: { profile: true }`.\n');
     const seconds = query.has('seconds') ? Number(query.get('seconds')) : null;
     if (seconds !== null && !(seconds >= 1 && seconds <= 300))
-      return refuse(400, '`seconds` must be a number from 1 to 300.\n');
+      return send(400, TEXT, '`seconds` must be a number from 1 to 300.\n');
     const profile = await this.profiler.profile({ route: query.get('route'), seconds });
-    return { status: 200, type: JSON_TYPE, body: displayJson(profile.toCpuProfile()), headers: SAFE };
-  };
+    return send(200, JSON_TYPE, displayJson(profile.toCpuProfile()));
+  });
 
-  /** Holds nothing of the application: open to everybody, and kept by browsers. */
-  readonly asset = ({ type, brotli }: Asset) => {
+  /** Contains nothing of the application: open to everybody, and kept by browsers. */
+  readonly asset = (type: string, brotli: string) => {
     const encoded = Buffer.from(brotli, 'base64');
     let plain: Uint8Array | null = null;
     return async ({ headers }: PerfRequest): Promise<RawResponse<Uint8Array>> =>
@@ -110,12 +110,33 @@ export class Answers {
         : { status: 200, type, body: (plain ??= brotliDecompressSync(encoded)), headers: FOR_EVER };
   };
 
-  /** For a terminal. `route`: whose last hour is shown; null for all. */
+  /** `viewer`: the name of one that gives itself none. */
+  private forViewer(
+    viewer: string,
+    answer: (request: PerfRequest, query: URLSearchParams) => Promise<RawResponse>,
+  ): (request: PerfRequest) => Promise<RawResponse> {
+    return async (request) => {
+      const { query } = splitUrl(request.url);
+      if ((await this.access.admit(request, query)) === null) return this.refused(null);
+      return this.admits(query.get('viewer') ?? viewer) ? answer(request, query) : FULL;
+    };
+  }
+
+  /** For a terminal. `?route=`: whose last hour is shown. */
   private async text(query: URLSearchParams): Promise<RawResponse> {
-    if (!this.viewers.admits('')) return tooMany();
     const route = query.get('route') || null;
-    const { data, past } = await this.view.answerOnce(route, readScope(query));
-    return { status: 200, type: TEXT, body: formatPage(data, past, route), headers: SAFE };
+    const data = await this.view.read({ scope: query.get('scope'), filter: '', route: null });
+    return send(200, TEXT, formatPage(data, await this.view.readPast(route), route));
+  }
+
+  /** False when there are too many other viewers: the page must not become the load. */
+  private admits(name: string): boolean {
+    const now = this.nowMs();
+    for (const [other, at] of this.seenAtMs) if (now - at > GONE_AFTER_MS) this.seenAtMs.delete(other);
+    const viewer = name.slice(0, MAX_VIEWER_NAME);
+    if (!this.seenAtMs.has(viewer) && this.seenAtMs.size >= MAX_VIEWERS) return false;
+    this.seenAtMs.set(viewer, now);
+    return true;
   }
 
   /** `base`: for a browser, where the page's files are; null for others. */
@@ -123,21 +144,11 @@ export class Answers {
     this.onRefused();
     const byToken = this.access.token !== null;
     const status = byToken ? 401 : 403;
-    const headers = byToken ? { ...SAFE, 'www-authenticate': 'Bearer' } : SAFE;
-    if (base !== null) return { status, type: HTML, body: refusedHtml(base, this.about.style, byToken), headers };
-    return { status, type: TEXT, body: byToken ? noToken(this.access.isPrinted) : 'Forbidden\n', headers };
+    const headers: Record<string, string> = byToken ? { 'www-authenticate': 'Bearer' } : {};
+    if (base !== null) return send(status, HTML, refusedHtml(base, this.about.style, byToken), headers);
+    const token = this.access.isPrinted ? PRINTED_TOKEN : GIVEN_TOKEN;
+    return send(status, TEXT, byToken ? `Unauthorized: the token ${token}. ${SENT_AS}\n` : 'Forbidden\n', headers);
   }
-}
-
-/** `?scope=pod`: the one that answers, where all pods are known. */
-function readScope(query: URLSearchParams): Scope | null {
-  const asked = query.get('scope');
-  return asked === 'pod' || asked === 'fleet' ? asked : null;
-}
-
-function tooMany(): RawResponse {
-  const body = 'Too many viewers: at most 8 look at a time. One that stops looking makes room within 30 s.\n';
-  return { status: 429, type: TEXT, body, headers: { ...SAFE, 'retry-after': '30' } };
 }
 
 function splitUrl(url: string): { path: string; query: URLSearchParams } {

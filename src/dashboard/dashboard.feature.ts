@@ -21,9 +21,9 @@ import type { RawAnswer } from '../request/answer.js';
 import { Access, findAddress } from './access.js';
 import { Answers } from './answers.js';
 import { dashboardOption, tokenOfEnvironment, type ResolvedDashboard } from './dashboard.options.js';
-import { DashboardView, type DashboardSources } from './dashboard-view.js';
+import { DashboardView } from './dashboard-view.js';
+import type { DashboardSources } from './pod-view.js';
 import { RecentRecords } from './recent-records.js';
-import { Viewers } from './viewers.js';
 
 /** A live page. Without a viewer it keeps records of blocks and resources, and does nothing else. */
 export class Dashboard implements Feature {
@@ -48,37 +48,34 @@ export class Dashboard implements Feature {
       host.logger.warn('`dashboard` does nothing: this application has no HTTP server.');
       return;
     }
-    // Only who switches it on loads the page.
+    // The page is loaded only where it is switched on.
     const { pageAssets } = await import('./page-assets.js');
     const { script, style } = pageAssets;
     const view = new DashboardView(host, this.sources, this.records, script.name, options.redactUsers);
-    const names = { script: script.name, style: style.name };
-    const about = { ...names, path: options.path };
-    const answers = new Answers(this.access, new Viewers(host.nowMs), view, this.profiler, about, () =>
-      this.logAddress(),
-    );
+    const about = { script: script.name, style: style.name, path: options.path };
+    const answers = new Answers(this.access, host.nowMs, view, this.profiler, about, this.logAddress);
     const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
       platform.rawRoute(`${options.path}${path}`, '`dashboard`', this.safe(answer));
     get('', answers.page);
     get('/', answers.page);
     get('/data', answers.data);
     get('/profile', answers.profile);
-    get(`/${script.name}`, answers.asset({ type: 'text/javascript; charset=utf-8', brotli: script.brotli }));
-    get(`/${style.name}`, answers.asset({ type: 'text/css; charset=utf-8', brotli: style.brotli }));
+    get(`/${script.name}`, answers.asset('text/javascript; charset=utf-8', script.brotli));
+    get(`/${style.name}`, answers.asset('text/css; charset=utf-8', style.brotli));
     host.recorder.listen(this.records.add);
     this.server = adapter.getHttpServer() as Server;
-    this.server.once('listening', () => this.logAddress());
+    this.server.once('listening', this.logAddress);
   }
 
   /** Logs once where the page is: at the latest when a request without access comes, on a server that is not known here. */
-  private logAddress(): void {
+  private readonly logAddress = (): void => {
     if (this.isLogged) return;
     this.isLogged = true;
     const { token, isPrinted } = this.access;
     const query = isPrinted ? `?token=${token}` : '';
     const advice = token === null || isPrinted ? '' : ' (with the token of `dashboard.token` or PERF_TOKEN)';
     this.host.logger.log(`Perf dashboard: ${findAddress(this.server)}${this.options.path}${query}${advice}`);
-  }
+  };
 
   /** An answer that fails is 500, and its reason goes to the log. */
   private safe(answer: (request: PerfRequest) => ReturnType<RawAnswer>): RawAnswer {

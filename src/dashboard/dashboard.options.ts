@@ -37,7 +37,7 @@ export interface DashboardOptions {
 
 const LEAST_LENGTH = 16;
 
-/** Says how long it is, and never what it is. */
+/** An error has its length, never the token itself. */
 const token: Option<string | null> = {
   expected: `a text of at least ${LEAST_LENGTH} characters`,
   read(given, path) {

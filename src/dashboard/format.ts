@@ -1,6 +1,6 @@
 // Formats of figures, on the page and as text. Runs in both places: no `node:*` here.
 import { innermostCall } from '../core/innermost-call.js';
-import type { BlockRow, RouteRow } from './view.js';
+import type { BlockRow } from './view.js';
 
 /** From here on three digits are too few: values are rounded. */
 const FOUR_DIGITS = 999.5;
@@ -22,25 +22,18 @@ const short = (value: number): string => String(Number(digits(value)));
 
 function digits(value: number): string {
   if (value === 0) return '0';
-  if (value >= 99.95) return value.toFixed(0);
-  return value.toFixed(value >= 9.995 ? 1 : 2);
+  return value.toFixed(value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
 }
 
 /** `12,345` */
-export const grouped = (value: number): string =>
-  Math.round(value)
-    .toString()
-    .replaceAll(/\B(?=(\d{3})+$)/g, ',');
+export const grouped = (value: number): string => Math.round(value).toLocaleString('en-US');
 
 /** `1.2` below ten, whole above. */
 export const formatRate = (value: number | null): string =>
   value === null ? '–' : value >= 10 || value === 0 ? grouped(value) : value.toFixed(1);
 
-export const formatPercent = (share: number | null): string => {
-  if (share === null) return '–';
-  const percent = share * 100;
-  return `${percent === 0 || percent >= 9.95 ? percent.toFixed(0) : percent.toFixed(1)} %`;
-};
+export const formatPercent = (share: number | null): string =>
+  share === null ? '–' : `${(share * 100).toFixed(share === 0 || share >= 0.0995 ? 0 : 1)} %`;
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'];
 
@@ -61,15 +54,6 @@ export function formatSpan(ms: number): string {
   if (seconds < 5_400) return `${Math.round(seconds / 60)} min`;
   return seconds < 129_600 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
-
-/** The rest of the mean: timers, clients that are not watched, and whoever reads the answer slowly. */
-export const findIdleMs = ({ ms, time }: RouteRow): number | null =>
-  time === undefined
-    ? null
-    : Math.max(
-        0,
-        time.reduce<number>((rest, part) => rest - (part ?? 0), ms[0]),
-      );
 
 /** The line of the application's code; else the innermost call with a name. */
 export const findPlace = ({ location, stack }: Pick<BlockRow, 'location' | 'stack'>): string | null =>

@@ -1,8 +1,5 @@
-/** The page, ready to be sent. `scripts/page.mjs` writes the module from the sources in `page/`; a build and the tests call it. */
-export declare const pageAssets: {
-  readonly script: PageAsset;
-  readonly style: PageAsset;
-};
+/** The page, ready to be sent: `scripts/page.mjs` writes the module from the sources in `page/`. */
+export declare const pageAssets: Readonly<Record<'script' | 'style', PageAsset>>;
 
 interface PageAsset {
   /** `'app-1a2b3c4d.js'`: of its content, so that it may be kept for ever. */

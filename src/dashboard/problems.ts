@@ -1,13 +1,13 @@
 import { BADLY_THROTTLED, THROTTLED } from '../core/figures.js';
-import { withUserNamed, type Verdict } from '../core/verdict.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
-import type { RecentCounts } from './recent-counts.js';
-import type { BlockGroup } from './recent-records.js';
-import type { ShownRoute } from './route-rows.js';
-import type { Problem } from './view.js';
+import { withUserNamed, type Verdict } from '../core/verdict.js';
 import type { HealthReason } from '../ports/overview.js';
 import type { Rejected } from '../ports/rejected.js';
 import { counted, formatDuration, formatPercent, formatSpan } from './format.js';
+import type { RecentCounts } from './recent-counts.js';
+import type { BlockGroup } from './recent-records.js';
+import type { ListedRoute } from './route-rows.js';
+import type { Problem } from './view.js';
 
 const RECENT_BLOCKS_MS = 5 * 60_000;
 const SHOWN_OF_A_KIND = 3;
@@ -18,9 +18,8 @@ export interface Situation {
   readonly snapshot: PerfSnapshot;
   readonly reasons: readonly HealthReason[];
   readonly verdicts: readonly Verdict[];
-  /** The name that is shown for a user. */
   readonly nameUser: (userId: string) => string;
-  readonly routes: readonly ShownRoute[];
+  readonly listed: readonly ListedRoute[];
   readonly blocks: readonly BlockGroup[];
   readonly recent: RecentCounts;
   readonly rejected: readonly Rejected[];
@@ -28,14 +27,15 @@ export interface Situation {
 
 /** Problems of now, one sentence each, the worst first. */
 export function findProblems(situation: Situation): Problem[] {
-  const { verdicts, nameUser, reasons, snapshot } = situation;
+  const { verdicts, nameUser, reasons, snapshot, recent, listed } = situation;
+  const upstreams = snapshot.upstream.map(({ target }) => ({ id: `upstream ${target}`, name: target }));
   return [
     ...describeVerdicts(verdicts, nameUser),
     ...reasons.map(({ about, text }) => bad(SECTIONS[about], sentence(text))),
-    ...failing(situation),
+    ...failing(recent, listed, 'requests', 'time'),
     ...blocking(situation),
     ...slow(situation),
-    ...failingUpstreams(situation),
+    ...failing(recent, upstreams, 'upstreams', 'call'),
     ...throttled(situation),
     ...lostWork(situation),
     ...snapshot.findings.map(({ kind, text }) => warn(kind === 'pool-wait' ? 'upstreams' : 'requests', sentence(text))),
@@ -48,19 +48,25 @@ export function describeVerdicts(verdicts: readonly Verdict[], nameUser: (userId
   return worse.map((verdict) => bad('requests', sentence(withUserNamed(verdict, nameUser))));
 }
 
-function failing({ routes, recent }: Situation): Problem[] {
-  return ranked(routes, ({ key }) => recent.gained(key, 1))
-    .filter(([{ key }, failed]) => failed >= MIN_FAILED && failed >= recent.gained(key, 0) * MIN_FAILED_SHARE)
-    .map(([{ key, row }, failed]) =>
-      bad('requests', `${row.name} failed ${failed} of ${counted(recent.gained(key, 0), 'time')} ${lately(recent)}.`),
+/** Counted things of which more than a few failed lately. */
+function failing(
+  recent: RecentCounts,
+  items: readonly { readonly id: string; readonly name: string }[],
+  section: Problem['section'],
+  noun: 'time' | 'call',
+): Problem[] {
+  return ranked(items, ({ id }) => recent.gained(id, 1))
+    .filter(([{ id }, failed]) => failed >= MIN_FAILED && failed >= recent.gained(id, 0) * MIN_FAILED_SHARE)
+    .map(([{ id, name }, failed]) =>
+      bad(section, `${name} failed ${failed} of ${counted(recent.gained(id, 0), noun)} ${lately(recent)}.`),
     );
 }
 
-function slow({ routes, recent }: Situation): Problem[] {
-  return ranked(routes, ({ key }) => recent.gained(key, 2)).map(([{ key, row, snapshot }, late]) => {
-    const requests = counted(recent.gained(key, 0), 'request');
+function slow({ listed, recent }: Situation): Problem[] {
+  return ranked(listed, ({ id }) => recent.gained(id, 2)).map(([{ id, name, snapshot }, late]) => {
+    const requests = counted(recent.gained(id, 0), 'request');
     const bound = formatDuration(snapshot.over[0]!.ms);
-    return warn('requests', `${row.name} took longer than ${bound} for ${late} of ${requests} ${lately(recent)}.`);
+    return warn('requests', `${name} took longer than ${bound} for ${late} of ${requests} ${lately(recent)}.`);
   });
 }
 
@@ -68,28 +74,20 @@ function blocking({ snapshot, blocks }: Situation): Problem[] {
   const since = snapshot.at - RECENT_BLOCKS_MS;
   const readRecent = ({ times }: BlockGroup) => times.filter(({ at }) => at >= since);
   return ranked(blocks, (group) => readRecent(group).reduce((sum, { ms }) => sum + ms, 0)).map(([group, totalMs]) => {
-    const { route, proven, location, cause } = group.row;
     const times = counted(readRecent(group).length, 'time');
-    const where = location === null ? '' : ` at ${location}`;
-    const nobody = cause === 'gc' ? 'Garbage collection' : 'Something';
-    const who = route === null ? nobody : proven ? route : `Probably ${route}`;
-    const happened =
-      cause === 'not-scheduled'
-        ? 'The operating system kept the process waiting'
-        : cause === 'pile-up'
-          ? 'Short pieces of work piled up on the event loop'
-          : `${who} blocked the event loop`;
-    return bad('blocks', `${happened} ${times} in the last 5 minutes, ${formatDuration(totalMs)} in all${where}.`);
+    const where = group.row.location === null ? '' : ` at ${group.row.location}`;
+    return bad(
+      'blocks',
+      `${nameCause(group)} ${times} in the last 5 minutes, ${formatDuration(totalMs)} in all${where}.`,
+    );
   });
 }
 
-function failingUpstreams({ snapshot, recent }: Situation): Problem[] {
-  return ranked(snapshot.upstream, ({ target }) => recent.gained(`upstream ${target}`, 1))
-    .filter(([, failed]) => failed >= MIN_FAILED)
-    .map(([{ target }, failed]) => {
-      const calls = counted(recent.gained(`upstream ${target}`, 0), 'call');
-      return bad('upstreams', `${target} failed ${failed} of ${calls} ${lately(recent)}.`);
-    });
+function nameCause({ row: { route, proven, cause } }: BlockGroup): string {
+  if (cause === 'not-scheduled') return 'The operating system kept the process waiting';
+  if (cause === 'pile-up') return 'Short pieces of work piled up on the event loop';
+  const nobody = cause === 'gc' ? 'Garbage collection' : 'Something';
+  return `${route === null ? nobody : proven ? route : `Probably ${route}`} blocked the event loop`;
 }
 
 function throttled({ snapshot }: Situation): Problem[] {
@@ -112,10 +110,9 @@ function lostWork({ recent, rejected }: Situation): Problem[] {
 const bad = (section: Problem['section'], text: string): Problem => ({ level: 'bad', text, section });
 const warn = (section: Problem['section'], text: string): Problem => ({ level: 'warn', text, section });
 
-/** The largest that are not 0. */
-function ranked<T>(items: readonly T[], sizeOf: (item: T) => number): [T, number][] {
+function ranked<T>(items: readonly T[], measure: (item: T) => number): [T, number][] {
   return items
-    .map((item): [T, number] => [item, sizeOf(item)])
+    .map((item): [T, number] => [item, measure(item)])
     .filter(([, size]) => size > 0)
     .sort((a, b) => b[1] - a[1])
     .slice(0, SHOWN_OF_A_KIND);

@@ -1,68 +1,72 @@
 import { pushBounded } from '../core/push-bounded.js';
+import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
+import type { HistoryReader, RouteCounts } from '../ports/history.js';
+import { nameRoute } from './route-rows.js';
 import { WINDOW } from './view.js';
 
-interface Series {
-  /** Cumulative, at the last sample. */
-  last: readonly number[];
-  sample: number;
-  /** Gained in the gap before the first sample. */
-  readonly before: readonly number[];
-  /** Gains of each sample since, the newest last. */
-  readonly gains: (readonly number[])[];
-  /** Sums of all gains, since they are read for each route and sample. */
-  readonly sums: number[];
+const EARLIER_MS = 5 * 60_000;
+/** Routes that failed or were slow most often since the process started. */
+const MAX_ROUTES = 100;
+
+/** Requests that ended just before the first sample. `whole` is null without a history. */
+export type EarlierCounts = Omit<RouteCounts, 'whole'> & { spanMs: number; whole: RouteCounts['whole'] | null };
+
+/** Counts of the last minutes; without a history of all the time since the process started. */
+export async function readEarlierCounts(
+  { at, routes }: PerfSnapshot,
+  history: HistoryReader | null,
+  upMs: number,
+): Promise<EarlierCounts> {
+  const troubles = ({ errors, over }: RouteSnapshot): number => errors + (over[0]?.count ?? 0);
+  const suspects = routes
+    .filter((route) => troubles(route) > 0)
+    .toSorted((a, b) => troubles(b) - troubles(a))
+    .slice(0, MAX_ROUTES)
+    .map((route) => [nameRoute(route), route] as const);
+  if (history === null) return { spanMs: upMs, whole: null, routes: new Map(suspects) };
+  const names = suspects.map(([name]) => name);
+  return { spanMs: Math.min(EARLIER_MS, upMs), ...(await history.countsSince(at - EARLIER_MS, names)) };
 }
 
-/** Gains of cumulative counters lately, by name. A name that is not counted for a window is forgotten. */
+interface Taken {
+  readonly ms: number;
+  /** Computed for a time without a viewer: what came in the gap is subtracted from the first sample. */
+  readonly isComputed: boolean;
+  readonly counts: Map<string, readonly number[]>;
+}
+
+/** Gains of cumulative counters in the last samples, by name. */
 export class RecentCounts {
-  private readonly series = new Map<string, Series>();
-  private times: number[] = [];
-  private sample = 0;
-  /** The first sample after a gap. */
-  private firstSample = 0;
+  private samples: Taken[] = [];
 
-  /** How long the window is, milliseconds. */
   get spanMs(): number {
-    return (this.times.at(-1) ?? 0) - (this.times[0] ?? 0);
+    return (this.samples.at(-1)?.ms ?? 0) - (this.samples[0]?.ms ?? 0);
   }
 
-  /** A new sample begins. `gapMs`: nothing is known of so long before it but what {@link count} is given; null goes on from the last one. */
+  /** A new sample begins. `gapMs`: it is the first after a time without samples, of which so much is known. */
   next(nowMs: number, gapMs: number | null): void {
-    this.sample += 1;
-    if (gapMs !== null) {
-      this.series.clear();
-      this.times = [nowMs - gapMs];
-      this.firstSample = this.sample;
-    }
-    pushBounded(this.times, nowMs, WINDOW + 1);
-    for (const [name, { sample }] of this.series) if (this.sample - sample > WINDOW) this.series.delete(name);
+    if (gapMs !== null) this.samples = [{ ms: nowMs - gapMs, isComputed: true, counts: new Map() }];
+    pushBounded(this.samples, { ms: nowMs, isComputed: false, counts: new Map() }, WINDOW + 1);
   }
 
-  /** Once a sample and name; negative where a counter began anew, which counts as nothing. `before`: gained in the gap. */
-  count(name: string, cumulative: readonly number[], before: readonly number[] = []): void {
-    const { sample } = this;
-    const known = this.series.get(name);
-    if (known === undefined) {
-      this.series.set(name, { last: cumulative, sample, before, gains: [], sums: cumulative.map(() => 0) });
-      return;
-    }
-    const { last, gains, sums } = known;
-    const left = gains.length === WINDOW ? gains.shift() : undefined;
-    gains.push(cumulative.map((count, i) => Math.max(0, count - last[i]!)));
-    for (const [i, gain] of gains.at(-1)!.entries()) sums[i]! += gain - (left?.[i] ?? 0);
-    Object.assign(known, { last: cumulative, sample });
+  /** Once a sample and name. `before`: gained in the gap. */
+  count(name: string, counts: readonly number[], before: readonly number[] = []): void {
+    this.samples.at(-1)!.counts.set(name, counts);
+    const { isComputed, counts: first } = this.samples[0]!;
+    const computed = counts.map((count, i) => count - (before[i] ?? 0));
+    if (isComputed && !first.has(name)) first.set(name, computed);
   }
 
   /** Gains of the counter at `index` in each sample, the newest last; undefined when it was nothing. */
   gains(name: string, index: number): number[] | undefined {
-    const known = this.series.get(name);
-    return known?.sums[index] ? known.gains.map((counts) => counts[index]!) : undefined;
+    if (this.gained(name, index) === 0) return undefined;
+    const counts = this.samples.flatMap((one) => (one.isComputed ? [] : [one.counts.get(name)?.[index]]));
+    const gains = counts.slice(1).map((count = 0, i) => Math.max(0, count - (counts[i] ?? count)));
+    return gains.some((gain) => gain > 0) ? gains : undefined;
   }
 
-  /** Its gain in the whole window. */
   gained(name: string, index: number): number {
-    const known = this.series.get(name);
-    const isBeforeIn = this.sample - this.firstSample < WINDOW;
-    return (known?.sums[index] ?? 0) + (isBeforeIn ? (known?.before[index] ?? 0) : 0);
+    const first = this.samples.find(({ counts }) => counts.has(name))?.counts.get(name)?.[index] ?? 0;
+    return Math.max(0, (this.samples.at(-1)?.counts.get(name)?.[index] ?? 0) - first);
   }
 }

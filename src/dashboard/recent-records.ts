@@ -1,7 +1,8 @@
-import type { BlockRecord, DeferredRecord, PerfRecord, RequestRef, ResourceSample } from '../core/record.js';
+import type { BlockRecord, DeferredRecord, PerfRecord, ResourceSample } from '../core/record.js';
 import { pushBounded } from '../core/push-bounded.js';
-import { pushPoint } from './push-point.js';
-import { type BlockRow, type ContainerPoint, type FailedWork } from './view.js';
+import { cut, showRoute } from './route-rows.js';
+import { addPoint } from './traffic.js';
+import type { BlockRow, ContainerPoint, FailedWork } from './view.js';
 
 const MAX_BLOCKS = 30;
 const MAX_TIMES = 200;
@@ -11,11 +12,6 @@ const MAX_WAITERS = 5;
 /** A longer one would crowd out the rest of the answer; the log has it whole. */
 export const MAX_CURL = 1_000;
 
-const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text);
-export const formatRoute = ({ method, route }: Pick<RequestRef, 'method' | 'route'>): string =>
-  `${method} ${route === '' ? '(no route)' : cut(route, 200)}`;
-
-/** Blocks of one kind, and when they were. */
 export interface BlockGroup {
   readonly row: BlockRow;
   readonly times: { at: number; ms: number }[];
@@ -35,15 +31,14 @@ export class RecentRecords {
     else if (record.kind === 'deferred' && record.outcome !== 'completed') this.addFailed(record);
   };
 
-  /** The latest first. */
   blocks(): BlockGroup[] {
     return [...this.groups.values()].toReversed();
   }
 
   private addBlock(block: BlockRecord): void {
-    const who = block.request ?? block.suspect;
+    const culprit = block.request ?? block.suspect;
     const line = block.location?.replace(/:\d+$/, '') ?? '';
-    const key = `${block.cause} ${block.request !== null} ${who === null ? '' : formatRoute(who)} ${line}`;
+    const key = `${block.cause} ${block.request !== null} ${culprit === null ? '' : showRoute(culprit)} ${line}`;
     const known = this.groups.get(key);
     const row = describeBlock(block, known?.row ?? null, known?.row.id ?? (this.lastId += 1));
     const group = { row, times: known?.times ?? [] };
@@ -54,24 +49,20 @@ export class RecentRecords {
   }
 
   private addFailed({ at, name, route, outcome, attempt, durable, error }: DeferredRecord): void {
-    const told = error === null ? null : cut(error, 300);
-    pushBounded(
-      this.failedWork,
-      { at, name: cut(name, 100), route, outcome, attempt, durable, error: told },
-      MAX_FAILED,
-    );
+    const texts = { name: cut(name, 100), error: error === null ? null : cut(error, 300) };
+    pushBounded(this.failedWork, { at, route, outcome, attempt, durable, ...texts }, MAX_FAILED);
   }
 
   private addSample({ at, cpu, memory }: ResourceSample): void {
     const { window } = cpu;
     const used = memory.workingSetBytes ?? memory.usageBytes;
-    pushPoint(this.container, [at, window?.usageCores ?? null, used, window?.throttledRatio ?? null]);
+    addPoint(this.container, [at, window?.usageCores ?? null, used, window?.throttledRatio ?? null]);
   }
 }
 
 function describeBlock(block: BlockRecord, before: BlockRow | null, id: number): BlockRow {
-  const who = block.request ?? block.suspect;
-  const waiters = [...new Set(block.delayed.map(formatRoute))];
+  const culprit = block.request ?? block.suspect;
+  const waiters = [...new Set(block.delayed.map(showRoute))];
   return {
     id,
     at: block.startedAt,
@@ -81,8 +72,8 @@ function describeBlock(block: BlockRecord, before: BlockRow | null, id: number):
     maxMs: Math.max(before?.maxMs ?? 0, block.durationMs),
     durationMs: block.durationMs,
     cause: block.cause,
-    route: who === null ? null : formatRoute(who),
-    handler: who?.handler ?? null,
+    route: culprit === null ? null : showRoute(culprit),
+    handler: culprit?.handler ?? null,
     proven: block.request !== null,
     location: block.location === null ? null : cut(block.location, 300),
     stack: block.stack.slice(0, MAX_STACK).map((frame) => cut(frame, 160)),

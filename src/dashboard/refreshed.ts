@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
 import type { PerfApplication } from '../request/application.js';
@@ -6,6 +7,8 @@ const MIN_AGE_MS = 2_000;
 const MAX_AGE_MS = 30_000;
 /** Making takes at most so small a part of the time. */
 const PAUSES_OF_COST = 40;
+/** A store that hangs must not keep the page. */
+const LONGEST_WAIT_MS = 2_000;
 
 /** A value that takes too long for a poll: made anew beside polls, when it is read and old. A failure leaves it as it was. */
 export class Refreshed<T> {
@@ -20,16 +23,11 @@ export class Refreshed<T> {
     private readonly make: () => Promise<T>,
   ) {}
 
-  /** As it is known by now. */
-  now(): T {
+  /** The value, which may be half a minute old; waits for an older one, and with `isYoung` for each. */
+  async read(isYoung = false): Promise<T> {
     if (this.making === null && this.host.nowMs() >= this.oldAtMs) this.making = inRootContext(() => this.makeAnew());
-    return this.value;
-  }
-
-  /** Once it is known. */
-  async settled(): Promise<T> {
-    this.now();
-    await this.making;
+    if (this.making !== null && (isYoung || this.host.nowMs() >= this.oldAtMs + MAX_AGE_MS))
+      await Promise.race([this.making, delay(LONGEST_WAIT_MS, undefined, { ref: false })]);
     return this.value;
   }
 

@@ -1,127 +1,92 @@
-import { entryOf } from '../core/entry-of.js';
 import { displayJson } from '../core/printable.js';
-import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
+import type { Durations, RouteSnapshot } from '../core/snapshot.js';
 import { isTraffic } from '../core/work-methods.js';
-import type { Steps } from '../core/turns.js';
-import type { CountedRoute } from '../ports/latency-figures.js';
-import type { RouteTimeFigures } from '../ports/route-time.js';
-import { routeName } from '../request/routes.js';
-import { nameInHistory } from './earlier-counts.js';
-import type { RecentCounts } from './recent-counts.js';
-import { formatRoute } from './recent-records.js';
-import type { DashboardData, OtherRoutes, RouteRow } from './view.js';
+import type { DashboardData, RouteRow } from './view.js';
 
-/** Routes of one view. */
-const MAX_ROUTES = 500;
+export const MAX_ROUTES = 500;
+const MAX_NAME = 200;
 
-export interface FoundRoute {
+export interface ListedRoute {
   /** Its name among the counters. */
-  readonly key: string;
+  readonly id: string;
+  readonly name: string;
   readonly snapshot: RouteSnapshot;
 }
 
-export interface ShownRoute extends FoundRoute {
-  readonly row: RouteRow;
-}
+export const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text);
+/** The name of a route in the history. */
+export const nameRoute = ({ method, route }: { method: string; route: string }): string =>
+  `${method} ${route === '' ? '(no route)' : route}`;
+/** The name of a route on the page. */
+export const showRoute = (route: { method: string; route: string }): string => cut(nameRoute(route), MAX_NAME);
 
-/** The routes that took most time, of those that a text is found in. */
-export function findRoutes(routes: readonly RouteSnapshot[], filter: string): FoundRoute[] {
-  const wanted = filter.toLowerCase();
-  const found = wanted === '' ? routes : routes.filter((route) => searchableText(route).includes(wanted));
+/** All routes, the one that took most time first. */
+export function listRoutes(routes: readonly RouteSnapshot[]): ListedRoute[] {
   const seen = new Map<string, number>();
-  return found
-    .map((snapshot) => {
-      // Two versions of a pattern may share its handler's name as well: their order, which weights do not change, is part of the key.
-      const name = `${formatRoute(snapshot)} ${snapshot.handler ?? ''}`;
-      const nth = (seen.get(name) ?? 0) + 1;
-      seen.set(name, nth);
-      return { snapshot, key: nth === 1 ? name : `${name} ${nth}` };
-    })
-    .sort((a, b) => weigh(b.snapshot) - weigh(a.snapshot))
-    .slice(0, MAX_ROUTES);
+  const listed = routes.map((snapshot) => {
+    const name = showRoute(snapshot);
+    // Two versions of a pattern may share its handler's name as well: their order in the snapshot never changes.
+    const id = `${name} ${snapshot.handler ?? ''}`;
+    const nth = (seen.get(id) ?? 0) + 1;
+    seen.set(id, nth);
+    return { id: nth === 1 ? id : `${id} ${nth}`, name, snapshot };
+  });
+  // Requests in flight have taken time as well.
+  const weigh = ({ count, durationMs, inFlight }: RouteSnapshot): number => count * durationMs.mean + inFlight;
+  return listed.sort((a, b) => weigh(b.snapshot) - weigh(a.snapshot));
 }
 
-export function makeRow(found: FoundRoute, recent: RecentCounts, ownMs: ReadonlyMap<string, number>): ShownRoute {
-  const { key, snapshot } = found;
-  return {
-    ...found,
-    row: describeRow(snapshot, key, recent.gains(key, 0), ownMs.get(nameInHistory(snapshot)) ?? null),
-  };
-}
+/** `wanted` in small letters. */
+export const isFoundIn = ({ name, snapshot }: ListedRoute, wanted: string): boolean =>
+  `${name} ${snapshot.handler ?? ''}`.toLowerCase().includes(wanted);
 
-/** Own CPU of a mean request, by the route's name: of all samples so far, since few of them are right in the mean. */
-export function* measureOwnMs(routes: Iterable<CountedRoute>, times: RouteTimeFigures): Steps<Map<string, number>> {
-  const sums = new Map<string, { ended: number; ms: number }>();
-  for (const { route } of routes) {
-    yield;
-    const { ended = 0, ownMs = null } = times.totalsOf(route) ?? {};
-    if (ownMs === null || ended === 0) continue;
-    const sum = entryOf(sums, routeName(route), () => ({ ended: 0, ms: 0 }));
-    sum.ended += ended;
-    sum.ms += ownMs;
-  }
-  return new Map([...sums].map(([name, { ended, ms }]) => [name, ms / ended]));
-}
+type Figures = Pick<RouteSnapshot, 'count' | 'errors' | 'aborted' | 'over' | 'blockedMs'> & { durationMs: Durations };
 
-/** Routes that the rows leave out. */
-export function sumOthers({ routes }: PerfSnapshot, shown: readonly ShownRoute[]): OtherRoutes | null {
-  const left = new Set(routes);
-  for (const { snapshot } of shown) left.delete(snapshot);
-  if (left.size === 0) return null;
-  const other = { routes: left.size, count: 0, errors: 0 };
-  for (const { count, errors } of left) {
-    other.count += count;
-    other.errors += errors;
-  }
-  return other;
-}
-
-export function sumTotals({ routes }: PerfSnapshot): NonNullable<DashboardData['totals']> {
-  const totals = { count: 0, errors: 0, inFlight: 0, routes: routes.length };
-  for (const { method, count, errors, inFlight } of routes) {
-    // The rows of a resolver's HTTP request count it already.
-    if (!isTraffic(method)) continue;
-    totals.count += count;
-    totals.errors += errors;
-    totals.inFlight += inFlight;
-  }
-  return totals;
-}
-
-/** The time of all its requests; of those in flight something is known as well. */
-const weigh = ({ count, durationMs, inFlight }: RouteSnapshot): number => count * durationMs.mean + inFlight;
-const searchableText = ({ method, route, handler }: RouteSnapshot): string =>
-  `${method} ${route} ${handler ?? ''}`.toLowerCase();
-
-function describeRow(
-  route: RouteSnapshot,
-  id: string,
-  recent: number[] | undefined,
-  sampledMs: number | null,
+/** `time`: own CPU, upstream, waiting for a connection, for the loop; null where it is unknown. */
+export function makeRow(
+  { id, name }: Pick<RouteRow, 'id' | 'name'>,
+  { count, errors, aborted, over, blockedMs, durationMs }: Figures,
+  overMs: readonly number[],
+  time: readonly [number | null, number, number, number] | null,
 ): RouteRow {
-  const { mean, p50, p95, p99, max } = route.durationMs;
-  const row: RouteRow = {
-    id,
-    name: formatRoute(route),
-    count: route.count,
-    ms: [rounded(mean), rounded(p50), rounded(p95), rounded(p99), rounded(max)],
-  };
-  if (route.handler !== null) row.handler = route.handler.slice(0, 120);
-  if (route.errors > 0) row.errors = route.errors;
-  if (route.aborted > 0) row.aborted = route.aborted;
-  if (route.inFlight > 0) row.inFlight = route.inFlight;
-  if (route.over.some(({ count }) => count > 0)) row.over = route.over.map(({ count }) => count);
-  if (route.blockedMs > 0) row.blockedMs = rounded(route.blockedMs);
-  if (recent !== undefined) row.recent = recent;
-  if (route.time !== null) {
-    const { ownCpuMs, upstreamMs, poolWaitMs, loopWaitMs } = route.time;
-    const own = ownCpuMs?.mean ?? sampledMs;
-    // Without an estimate the snapshot has subtracted proven blocks alone.
-    const busyMs = loopWaitMs + (ownCpuMs?.mean ?? route.blockedMs / Math.max(1, route.count));
-    const loop = own === null ? busyMs : Math.max(0, busyMs - own);
-    row.time = [own === null ? null : rounded(own), rounded(upstreamMs), rounded(poolWaitMs), rounded(loop)];
-  }
+  const { mean, p50, p95, p99, max } = durationMs;
+  const row: RouteRow = { id, name, count, ms: [mean, p50, p95, p99, max].map(rounded) as RouteRow['ms'] };
+  if (errors > 0) row.errors = errors;
+  if (aborted > 0) row.aborted = aborted;
+  if (blockedMs > 0) row.blockedMs = rounded(blockedMs);
+  if (over.some((one) => one.count > 0)) row.over = overMs.map((ms) => over.find((one) => one.ms === ms)?.count ?? 0);
+  if (time === null) return row;
+  const [own, upstream, pool, loop] = time;
+  const idle = Math.max(0, mean - (own ?? 0) - upstream - pool - loop);
+  row.time = [own === null ? null : rounded(own), rounded(upstream), rounded(pool), rounded(loop), rounded(idle)];
   return row;
+}
+
+/** The row of a route of this pod. `recent`: its requests between samples; `ownMs`: own CPU of a mean request. */
+export function makePodRow(
+  listed: ListedRoute,
+  overMs: readonly number[],
+  recent: number[] | undefined,
+  ownMs: number | undefined,
+): RouteRow {
+  const { snapshot } = listed;
+  const { handler, inFlight, time } = snapshot;
+  const row = makeRow(listed, snapshot, overMs, time && splitTime(snapshot, time, ownMs));
+  if (handler !== null) row.handler = handler.slice(0, 120);
+  if (inFlight > 0) row.inFlight = inFlight;
+  if (recent !== undefined) row.recent = recent;
+  return row;
+}
+
+function splitTime(
+  { blockedMs, count }: RouteSnapshot,
+  { ownCpuMs, upstreamMs, poolWaitMs, loopWaitMs }: NonNullable<RouteSnapshot['time']>,
+  sampledMs: number | undefined,
+): readonly [number | null, number, number, number] {
+  const own = ownCpuMs?.mean ?? sampledMs ?? null;
+  // Without an estimate the snapshot has subtracted proven blocks alone.
+  const busyMs = loopWaitMs + (ownCpuMs?.mean ?? blockedMs / Math.max(1, count));
+  return [own, upstreamMs, poolWaitMs, own === null ? busyMs : Math.max(0, busyMs - own)];
 }
 
 /** Three digits are as exact as the figures are. */
@@ -133,15 +98,23 @@ export function rounded(value: number): number {
   return places < 0 ? Math.round(value / unit) * unit : Math.round(value * unit) / unit;
 }
 
-/** The first rows that there is room for, in bytes of JSON, and the others together. */
-export function takeWithin<T extends { readonly row: RouteRow }>(rows: readonly T[], room: number) {
-  let left = room;
-  const end = rows.findIndex(({ row }) => (left -= Buffer.byteLength(displayJson(row)) + 1) < 0);
-  if (end === -1) return { taken: [...rows], left: null };
-  const other = { routes: rows.length - end, count: 0, errors: 0 };
-  for (const { row } of rows.slice(end)) {
-    other.count += row.count;
-    other.errors += row.errors ?? 0;
+type Summed = { readonly method: string; readonly count: number; readonly errors: number; readonly inFlight?: number };
+
+/** Rows of jobs, and of a resolver whose HTTP request counts already, are no traffic. */
+export function sumTotals(routes: readonly Summed[]): NonNullable<DashboardData['totals']> {
+  const totals = { count: 0, errors: 0, inFlight: 0, routes: routes.length };
+  for (const { method, count, errors, inFlight = 0 } of routes) {
+    if (!isTraffic(method)) continue;
+    totals.count += count;
+    totals.errors += errors;
+    totals.inFlight += inFlight;
   }
-  return { taken: rows.slice(0, end), left: other };
+  return totals;
+}
+
+/** The first rows that there is room for, in bytes of JSON. */
+export function takeWithin(rows: readonly RouteRow[], bytes: number): RouteRow[] {
+  let left = bytes;
+  const end = rows.findIndex((row) => (left -= Buffer.byteLength(displayJson(row)) + 1) < 0);
+  return end === -1 ? [...rows] : rows.slice(0, end);
 }

@@ -1,51 +1,221 @@
-import type { UserUse } from '../core/snapshot.js';
-import { findProblems, type Situation } from './problems.js';
-import type { Sections } from './view.js';
+// Sections of figures and tables, the same on the page and as text. Runs in both places: no `node:*` here.
+import type { PoolSnapshot, UpstreamSnapshot } from '../core/snapshot.js';
+import { formatBytes, formatDuration, formatMs, formatPercent, formatSpan, grouped } from './format.js';
+import type { DashboardData, PodRow, RouteDetail } from './view.js';
 
-const MAX_UPSTREAMS = 60;
-const MAX_COMPRESSED = 20;
-const MAX_CALLERS = 5;
+export interface Column {
+  readonly name: string;
+  /** `text` is aligned left; columns of `rank3` are hidden first where there is little room. */
+  readonly kind: 'text' | 'number' | `${'text' | 'number'} rank${1 | 2 | 3}`;
+}
 
-/** Sections that do not come from the situation. `users`: as they are shown. */
-type Others = Pick<Sections, 'failedWork' | 'experiments' | 'past'> & { readonly users: UserUse[] };
+/** A text, and how the page shows it. */
+export type Cell = string | { readonly text: string; readonly as: 'code' | 'route' | 'note' | 'error' | 'bad' | 'odd' };
 
-/** The sections of one pod, empty for all pods. */
-export const NO_SECTIONS: Sections = {
-  now: [],
-  eventLoop: null,
-  blocks: [],
-  resources: null,
-  defer: null,
-  failedWork: [],
-  rejected: [],
-  upstream: [],
-  users: [],
-  compression: null,
-  experiments: [],
-  past: { rows: [], releases: [] },
-};
+export interface DataTable {
+  readonly caption: string;
+  readonly columns: readonly Column[];
+  readonly rows: readonly (readonly Cell[])[];
+}
 
-export function collectSections(situation: Situation, others: Others): Sections {
-  const { snapshot, blocks, rejected } = situation;
-  const { eventLoop, resources, defer, upstream, compression } = snapshot;
+export type Figure = readonly [name: string, value: string, state?: string];
+
+export interface PlainSection {
+  readonly id: string;
+  readonly title: string;
+  readonly about: string;
+  /** Says why there is nothing, where there are neither figures nor rows. */
+  readonly empty: string;
+  readonly figures: readonly Figure[];
+  readonly tables: readonly DataTable[];
+}
+
+type Describe<T> = readonly [name: string, kind: Column['kind'], cell: (item: T) => Cell];
+
+const table = <T>(caption: string, items: readonly T[], columns: readonly Describe<T>[]): DataTable => ({
+  caption,
+  columns: columns.map(([name, kind]) => ({ name, kind })),
+  rows: items.map((item) => columns.map(([, , cell]) => cell(item))),
+});
+
+const code = (text: string): Cell => ({ text, as: 'code' });
+const error = (text: string): Cell => ({ text, as: 'error' });
+const ago = (now: number, at: number): string => `${formatSpan(now - at)} ago`;
+const countBad = (name: string, count: number, state = 'bad'): Figure => [name, grouped(count), count > 0 ? state : ''];
+
+export function describePods(pods: readonly PodRow[], now: number): PlainSection {
+  const marked = ({ odd }: PodRow, key: PodRow['odd'][number], text: string): Cell =>
+    odd.includes(key) ? { text, as: 'odd' } : text;
+  const rows = table('Pods', pods, [
+    ['Pod', 'text', ({ pod }) => code(pod)],
+    ['Release', 'text', ({ release }) => release || '–'],
+    ['Requests', 'number', ({ requests }) => grouped(requests)],
+    ['5xx', 'number', (pod) => marked(pod, 'errors', grouped(pod.errors))],
+    ['p95 ms', 'number', (pod) => marked(pod, 'p95Ms', formatMs(pod.p95Ms))],
+    ['Event loop', 'number', (pod) => marked(pod, 'loopBusy', formatPercent(pod.loopBusy))],
+    ['Throttled', 'number rank2', (pod) => marked(pod, 'throttled', formatPercent(pod.throttled))],
+    ['Memory', 'number rank1', (pod) => marked(pod, 'memoryBytes', formatBytes(pod.memoryBytes))],
+    ['Written', 'number rank3', ({ at }) => ago(now, at)],
+  ]);
   return {
-    now: findProblems(situation),
-    eventLoop,
-    blocks: blocks.map(({ row }) => row),
-    resources,
-    defer,
-    rejected,
-    upstream: largest(upstream, MAX_UPSTREAMS, ({ calls, durationMs }) => calls * durationMs.mean).map((target) => ({
-      ...target,
-      routes: largest(target.routes, MAX_CALLERS, ({ wallMs }) => wallMs),
-    })),
-    compression: compression && {
-      ...compression,
-      routes: largest(compression.routes, MAX_COMPRESSED, ({ bytesIn, bytesOut }) => bytesIn - bytesOut),
-    },
-    ...others,
+    id: 'pods',
+    title: 'Pods, their last minute',
+    about: 'Marked is what is at least twice the median of the others.',
+    empty: 'No pod has written yet: each does once a minute.',
+    figures: [],
+    tables: [rows],
   };
 }
 
-const largest = <T>(items: readonly T[], max: number, sizeOf: (item: T) => number): T[] =>
-  [...items].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, max);
+/** The sections of one pod. */
+export const describeSections = (data: DashboardData): PlainSection[] => [
+  describeDeferred(data),
+  describeUpstreams(data),
+  describeUsers(data),
+  describeCompression(data),
+];
+
+function describeDeferred({ at: now, sections: { defer, failedWork, rejected } }: DashboardData): PlainSection {
+  const counts = (['pending', 'running', 'accepted', 'completed', 'stored'] as const).map((name): Figure => [
+    name,
+    grouped(defer?.[name] ?? 0),
+  ]);
+  return {
+    id: 'deferred',
+    title: 'Deferred work',
+    about: 'Work after the response, in this process and in a durable store.',
+    empty: 'Deferred work is off (`defer: false`).',
+    figures:
+      defer === null
+        ? []
+        : [
+            ...counts,
+            ['waiting for the store', grouped(defer.buffered)],
+            countBad('retried', defer.retried, 'warn'),
+            countBad('failed', defer.failed),
+            countBad('dropped', defer.dropped),
+          ],
+    tables: [
+      table('Refused for good by its store', rejected.toReversed(), [
+        ['Work', 'text', ({ name }) => code(name)],
+        ['When', 'number', ({ rejectedAt }) => ago(now, rejectedAt)],
+        ['Id', 'text rank2', ({ id }) => code(id)],
+        ['Error', 'text', (work) => error(work.error)],
+      ]),
+      table('Failed lately', failedWork.toReversed(), [
+        ['Work', 'text', ({ name, durable }) => code(durable ? `${name} (durable)` : name)],
+        ['Route', 'text rank3', ({ route }) => ({ text: route ?? '', as: 'note' })],
+        ['When', 'number', ({ at }) => ago(now, at)],
+        ['Outcome', 'text', ({ outcome }) => outcome],
+        ['Attempt', 'number rank2', ({ attempt }) => grouped(attempt)],
+        ['Error', 'text', (work) => error(work.error ?? '')],
+      ]),
+    ],
+  };
+}
+
+/** `10/10, 34 wait` */
+function formatPool({ max, total, idle, waiting }: PoolSnapshot): Cell {
+  const used = total === null || idle === null ? '–' : grouped(total - idle);
+  const connections = max === null ? used : `${used}/${grouped(max)}`;
+  return waiting ? { text: `${connections}, ${grouped(waiting)} wait`, as: 'bad' } : connections;
+}
+
+export function describeUpstreams({ sections: { upstream } }: Pick<DashboardData, 'sections'>): PlainSection {
+  const pools: Describe<UpstreamSnapshot> = [
+    'Connections',
+    'number rank1',
+    ({ pool }) => (pool === null ? '' : formatPool(pool)),
+  ];
+  return {
+    id: 'upstreams',
+    title: 'Upstreams',
+    about: 'Calls that the application waits for, since it started.',
+    empty: 'No call to another server so far, or upstreams are off (`upstream: false`).',
+    figures: [],
+    tables: [
+      table('Upstreams', upstream, [
+        ['Target', 'text', ({ target }) => code(target)],
+        ['Calls', 'number', ({ calls }) => grouped(calls)],
+        ['Errors', 'number', ({ errors }) => (errors === 0 ? '0' : { text: grouped(errors), as: 'bad' })],
+        ['In flight', 'number rank2', ({ inFlight }) => grouped(inFlight)],
+        ['p50 ms', 'number rank1', ({ durationMs }) => formatMs(durationMs.p50)],
+        ['p95 ms', 'number', ({ durationMs }) => formatMs(durationMs.p95)],
+        ['p99 ms', 'number rank1', ({ durationMs }) => formatMs(durationMs.p99)],
+        ['Longest ms', 'number rank2', ({ durationMs }) => formatMs(durationMs.max)],
+        ...(upstream.some(({ pool }) => pool !== null) ? [pools] : []),
+        ['Most for', 'text rank3', ({ routes }) => ({ text: nameFirst(routes), as: 'note' })],
+      ]),
+    ],
+  };
+}
+
+const nameFirst = (routes: readonly { route: string }[]): string =>
+  routes
+    .slice(0, 2)
+    .map(({ route }) => route)
+    .join(', ');
+
+const describeUsers = ({ sections }: DashboardData): PlainSection => ({
+  id: 'users',
+  title: 'Users, the last hour',
+  about: "Users who took most of the application's time.",
+  empty:
+    'No request came from a known user. A user is `request.user.id`, unless the option `unit` tells whom a request is for.',
+  figures: [],
+  tables: [
+    table('Users', sections.users, [
+      ['User', 'text', ({ unit }) => code(unit)],
+      ['Route', 'text', ({ route }) => ({ text: route, as: 'route' })],
+      ['Requests', 'number', ({ count }) => grouped(count)],
+      ['Total time', 'number', ({ totalMs }) => formatDuration(totalMs)],
+      ['Of it upstream', 'number rank2', (use) => formatPercent(use.upstreamMs / Math.max(use.totalMs, 0.001))],
+    ]),
+  ],
+});
+
+function describeCompression({ sections: { compression: stats } }: DashboardData): PlainSection {
+  const share = (part: number, whole: number): string => formatPercent(whole === 0 ? 0 : part / whole);
+  return {
+    id: 'compression',
+    title: 'Compression and shared answers',
+    about: 'Bytes that did not have to travel.',
+    empty: 'Compression is off (`compression: false`).',
+    figures:
+      stats === null
+        ? []
+        : [
+            ['responses', grouped(stats.responses)],
+            ['compressed', share(stats.compressed, stats.responses)],
+            ['from the cache', grouped(stats.cacheHits)],
+            ['before', formatBytes(stats.bytesIn)],
+            ['after', formatBytes(stats.bytesOut)],
+            ['saved', share(stats.bytesIn - stats.bytesOut, stats.bytesIn)],
+            ['cache', formatBytes(stats.cacheBytes)],
+          ],
+    tables: [
+      table('Compression by route', stats?.routes ?? [], [
+        ['Route', 'text', ({ method, route }) => ({ text: `${method} ${route}`, as: 'route' })],
+        ['Compressed', 'number', ({ compressed }) => grouped(compressed)],
+        ['From the cache', 'number rank2', ({ cacheHits }) => grouped(cacheHits)],
+        ['Before', 'number rank1', ({ bytesIn }) => formatBytes(bytesIn)],
+        ['After', 'number rank1', ({ bytesOut }) => formatBytes(bytesOut)],
+        ['Saved', 'number', ({ bytesIn, bytesOut }) => share(bytesIn - bytesOut, bytesIn)],
+      ]),
+    ],
+  };
+}
+
+/** Calls and users of one route. */
+export const describeDetail = ({ upstream, users }: RouteDetail): DataTable[] => [
+  table('Upstreams of this route', upstream, [
+    ['Upstream', 'text', ({ target }) => code(target)],
+    ['Calls a request', 'number', ({ callsPerRequest }) => callsPerRequest.toFixed(callsPerRequest < 10 ? 1 : 0)],
+    ['Time a request', 'number', ({ wallMs }) => formatDuration(wallMs)],
+  ]),
+  table('Users of this route in the last hour', users, [
+    ['User', 'text', ({ unit }) => code(unit)],
+    ['Requests', 'number', ({ count }) => grouped(count)],
+    ['Total time', 'number', ({ totalMs }) => formatDuration(totalMs)],
+  ]),
+];

@@ -1,89 +1,90 @@
+import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
-import type { Counts } from '../ports/history.js';
-import type { CountedRoute } from '../ports/latency-figures.js';
-import type { EventLoopSnapshot } from '../core/snapshot.js';
+import { pushBounded } from '../core/push-bounded.js';
+import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
 import { isTraffic } from '../core/work-methods.js';
-import type { EarlierCounts } from './earlier-counts.js';
-import { pushPoint } from './push-point.js';
-import type { TrafficPoint } from './view.js';
+import type { CountedRoute } from '../ports/latency-figures.js';
+import type { RouteTimeFigures } from '../ports/route-time.js';
+import { routeName } from '../request/routes.js';
+import type { EarlierCounts } from './recent-counts.js';
+import { rounded } from './route-rows.js';
+import { MAX_POINTS, type Point } from './view.js';
 
 /** A longer time without a sample is a gap in the line. */
 const GAP_MS = 30_000;
 
+/** Adds a chart's point. Later ones, from before the wall clock was set back, go: a chart runs forwards. */
+export function addPoint<T extends readonly [at: number, ...unknown[]]>(points: T[], point: T): void {
+  while (points.length > 0 && points.at(-1)![0] > point[0]) points.pop();
+  pushBounded(points, point, MAX_POINTS);
+}
+
+interface Sums {
+  readonly requests: Histogram;
+  readonly errors: number;
+  /** Own CPU of a mean request, by the route's name: of all samples so far, since few of them are right in the mean. */
+  readonly ownMs: ReadonlyMap<string, number>;
+}
+
+/** Sums over all routes since the application started. */
+export function* sumRoutes(counted: Iterable<CountedRoute>, times: RouteTimeFigures | null): Steps<Sums> {
+  const [requests, own] = [new Histogram(), new Map<string, { ended: number; ms: number }>()];
+  let errors = 0;
+  for (const { route, byStatus } of counted) {
+    yield;
+    const { ended = 0, ownMs = null } = times?.totalsOf(route) ?? {};
+    if (ownMs !== null && ended > 0) {
+      const sum = entryOf(own, routeName(route), () => ({ ended: 0, ms: 0 }));
+      sum.ended += ended;
+      sum.ms += ownMs;
+    }
+    // The rows of a resolver's HTTP request count it already.
+    if (!isTraffic(route.method)) continue;
+    for (const [status, histogram] of byStatus) {
+      requests.merge(histogram);
+      if (status >= 500) errors += histogram.count;
+    }
+  }
+  return { requests, errors, ownMs: new Map([...own].map(([name, { ended, ms }]) => [name, ms / ended])) };
+}
+
 /** The application's traffic between samples, which are taken only while somebody views the page. */
 export class Traffic {
-  readonly points: TrafficPoint[] = [];
-  private lastAt = 0;
+  readonly points: Point[] = [];
   private lastMs = -Infinity;
   /** All requests, and those that failed, as they were at the last sample. */
   private readonly known = new Histogram();
   private knownErrors = 0;
 
-  /** Whether the time since the last sample is unknown. */
   isAfterGap(nowMs: number): boolean {
     return nowMs - this.lastMs > GAP_MS;
   }
 
-  /**
-   * Spans are of `nowMs`, which nobody sets; `at` is for the chart. `totals`: null where requests are not measured. `earlier`: what
-   * is known of the time before the first sample, and of that before one after a gap.
-   */
-  *add(
-    at: number,
+  /** Spans are of `nowMs`, which nobody sets. `sums`: null where requests are not measured. `earlier`: given after a gap. */
+  add(
+    { at, eventLoop }: Pick<PerfSnapshot, 'at' | 'eventLoop'>,
     nowMs: number,
-    totals: Iterable<CountedRoute> | null,
-    loop: EventLoopSnapshot | null,
+    sums: Sums | null,
     earlier: EarlierCounts | null,
-  ): Steps<void> {
-    const { lastAt, lastMs } = this;
-    const isAfterGap = this.isAfterGap(nowMs);
-    this.lastAt = at;
+  ): void {
+    const fresh = new Histogram();
+    if (sums !== null) this.known.catchUp(sums.requests, fresh);
+    const errors = (sums?.errors ?? 0) - this.knownErrors;
+    this.knownErrors += errors;
+    const known =
+      earlier === null
+        ? { count: fresh.count, errors, spanMs: nowMs - this.lastMs }
+        : earlier.whole && { ...earlier.whole, spanMs: earlier.spanMs };
     this.lastMs = nowMs;
-    const taken = totals === null ? null : yield* this.take(totals);
-    if (!isAfterGap) {
-      this.push(at, loop, taken === null ? UNKNOWN : computeFigures(taken, nowMs - lastMs, taken.fresh));
-      return;
-    }
-    if (lastMs !== -Infinity) this.push(lastAt + 1, null, UNKNOWN);
-    const { whole = null, spanMs = 0 } = earlier ?? {};
-    if (taken !== null && whole !== null) this.push(at, loop, computeFigures(whole, spanMs, null));
+    const rate = (key: 'count' | 'errors'): number | null =>
+      sums === null || known === null ? null : rounded(known[key] / Math.max(0.001, known.spanMs / 1_000));
+    const isKnown = earlier === null && fresh.count > 0;
+    const [p50 = null, p95 = null, p99 = null] = isKnown ? fresh.quantilesMs([0.5, 0.95, 0.99]).map(rounded) : [];
+    const last = this.points.at(-1);
+    if (earlier !== null && last !== undefined)
+      addPoint(this.points, [last[0] + 1, null, null, null, null, null, null, null]);
+    const loop = [eventLoop?.utilization ?? null, eventLoop?.delayMs.p99 ?? null] as const;
+    addPoint(this.points, [at, rate('count'), rate('errors'), p50, p95, p99, ...loop]);
   }
-
-  private push(at: number, loop: EventLoopSnapshot | null, figures: Figures): void {
-    const { utilization = null, delayMs } = loop ?? {};
-    pushPoint(this.points, [at, ...figures, utilization, delayMs?.p99 ?? null]);
-  }
-
-  private *take(totals: Iterable<CountedRoute>): Steps<Pick<Counts, 'count' | 'errors'> & { fresh: Histogram }> {
-    const [now, fresh] = [new Histogram(), new Histogram()];
-    let failed = 0;
-    for (const { route, byStatus } of totals) {
-      yield;
-      // The rows of a resolver's HTTP request count it already.
-      if (!isTraffic(route.method)) continue;
-      for (const [status, histogram] of byStatus) {
-        now.merge(histogram);
-        if (status >= 500) failed += histogram.count;
-      }
-    }
-    const errors = failed - this.knownErrors;
-    this.knownErrors = failed;
-    this.known.catchUp(now, fresh);
-    return { fresh, count: fresh.count, errors };
-  }
-}
-
-/** Requests and errors a second, p50, p95, p99. */
-type Figures = readonly [number | null, number | null, number | null, number | null, number | null];
-const UNKNOWN: Figures = [null, null, null, null, null];
-
-function computeFigures(
-  { count, errors }: Pick<Counts, 'count' | 'errors'>,
-  ms: number,
-  durations: Histogram | null,
-): Figures {
-  const perSecond = (requests: number): number => requests / Math.max(0.001, ms / 1_000);
-  const [p50 = null, p95 = null, p99 = null] = count === 0 ? [] : (durations?.quantilesMs([0.5, 0.95, 0.99]) ?? []);
-  return [perSecond(count), perSecond(errors), p50, p95, p99];
 }

@@ -60,7 +60,7 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     const detail = (await dataOf(url, token, `?route=${encodeURIComponent(first.routes[0]!.id)}`)).detail!;
     expect(detail.statuses['2xx']).toBe(1);
     expect(detail.distribution.reduce((sum, { count }) => sum + count, 0)).toBe(1);
-    expect((await dataOf(url, token, '?filter=USERS/')).found).toMatchObject([{ name: 'GET /users/:id' }]);
+    expect((await dataOf(url, token, '?filter=USERS/')).routes).toMatchObject([{ name: 'GET /users/:id' }]);
     expect((await recordsOf(running, 2)).map(({ route }) => route)).toEqual(['/users/:id', '/users']);
   });
 

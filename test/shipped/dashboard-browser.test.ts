@@ -181,18 +181,6 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  it('asks less often where answers are dear to make, a fortieth of the loop at most, and not for the sake of one', async () => {
-    const { url, token } = await start('fastify');
-    const { page, context } = await openPage(browser, `${url}/perf?token=${token}`);
-    const tookMs = [5_000];
-    await page.route('**/perf/data?*', async (route) => {
-      const response = await route.fetch();
-      await route.fulfill({ response, json: { ...((await response.json()) as object), tookMs: tookMs.pop() ?? 200 } });
-    });
-    await page.locator('.every', { hasText: 'every 8 s' }).waitFor();
-    await context.close();
-  });
-
   it('asks for what one types as soon as the answer under way has come, and stays paused whatever that answer is', async () => {
     const { url, token } = await start('fastify');
     const { page, context } = await openPage(browser, `${url}/perf?token=${token}`);

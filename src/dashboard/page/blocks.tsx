@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import { counted, formatDuration, findPlace, formatSpan } from '../format.js';
-import type { BlockRow } from '../view.js';
+import { counted, findPlace, formatDuration, formatSpan } from '../format.js';
+import type { BlockRow, DashboardData as State } from '../view.js';
 import { FlameGraph } from './flame-graph.js';
+import type { FunctionName } from './flame.js';
 import { Copy, RouteName, Section } from './parts.js';
-import type { DashboardData as State } from '../view.js';
 
 const CAUSES: Readonly<Record<BlockRow['cause'], string>> = {
   javascript: 'JavaScript',
@@ -33,7 +33,7 @@ export function Blocks({ state: { sections, at } }: { state: State }) {
       about="Who held everybody up, at which line. The last ones first."
       empty={sections.blocks.length === 0 && nothing}
     >
-      <ol class="blocks">
+      <ol class="blocks box list">
         {sections.blocks.map((block) => (
           <Block key={block.id} block={block} now={at} />
         ))}
@@ -43,54 +43,42 @@ export function Blocks({ state: { sections, at } }: { state: State }) {
 }
 
 function Block({ block, now }: { block: BlockRow; now: number }) {
-  const { route, handler, proven, stack, curl } = block;
+  const { route, handler, proven, stack, curl, cause, gcMs, count, waited, waiters } = block;
   const [open, setOpen] = useState(false);
-  const place = findPlace(block);
+  const nobody = route === null ? NOBODYS[cause] : undefined;
+  const facts = [
+    nobody === undefined ? CAUSES[cause] : 'nobody of the application',
+    gcMs >= 1 && `${formatDuration(gcMs)} collecting garbage`,
+    count > 1 &&
+      `${counted(count, 'time')} so far, ${formatDuration(block.totalMs)} in all, longest ${formatDuration(block.maxMs)}`,
+    waited > 0 &&
+      `${counted(waited, 'request')} waited: ${waiters.slice(0, 3).join(', ')}${waiters.length > 3 ? ', …' : ''}`,
+  ];
   return (
     <li>
-      <p class="what">
-        <b class="long">{formatDuration(block.durationMs)}</b>
-        {route === null ? (
-          <span class="route">{NOBODYS[block.cause] ?? 'Nobody known'}</span>
-        ) : (
-          <RouteName name={route} handler={handler} />
-        )}
+      <p class="row">
+        <b>{formatDuration(block.durationMs)}</b>
+        {route === null ? <span>{nobody ?? 'Nobody known'}</span> : <RouteName name={route} handler={handler} />}
         {route !== null && !proven && <span class="tag">suspect</span>}
-        <span class="when">{formatSpan(now - block.at)} ago</span>
+        <span class="end dim">{formatSpan(now - block.at)} ago</span>
       </p>
-      <p class="where">
-        {place === null ? '' : <code>{place}</code>}{' '}
-        <span>
-          {route === null && NOBODYS[block.cause] !== undefined ? 'nobody of the application' : CAUSES[block.cause]}
-        </span>
-        {block.gcMs >= 1 && <span>, {formatDuration(block.gcMs)} collecting garbage</span>}
-        {block.count > 1 && (
-          <span>
-            , {counted(block.count, 'time')} so far, {formatDuration(block.totalMs)} in all, longest{' '}
-            {formatDuration(block.maxMs)}
-          </span>
+      <div class="inset dim">
+        <code>{findPlace(block)}</code> <span title={waiters.join(', ')}>{facts.filter(Boolean).join(', ')}</span>
+        {(curl !== null || stack.length > 0) && (
+          <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+            <summary>{curl === null ? 'Stack, flame graph' : 'Repeat it, stack, flame graph'}</summary>
+            {curl !== null && <Copy text={curl} what="the curl line" />}
+            {stack.length > 0 && <pre tabIndex={0}>{stack.join('\n')}</pre>}
+            {open && stack.length > 0 && <FlameGraph label={route ?? 'background'} from={findFunction(block)} />}
+          </details>
         )}
-        {block.waited > 0 && (
-          <span title={block.waiters.join(', ')}>
-            , {counted(block.waited, 'request')} waited: {block.waiters.slice(0, 3).join(', ')}
-            {block.waiters.length > 3 ? ', …' : ''}
-          </span>
-        )}
-      </p>
-      {(curl !== null || stack.length > 0) && (
-        <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>{curl === null ? 'Stack, flame graph' : 'Repeat it, stack, flame graph'}</summary>
-          {curl !== null && <Copy text={curl} what="the curl line" />}
-          {stack.length > 0 && <pre tabIndex={0}>{stack.join('\n')}</pre>}
-          {open && stack.length > 0 && <FlameGraph label={route ?? 'background'} from={functionIn(block)} />}
-        </details>
-      )}
+      </div>
     </li>
   );
 }
 
 /** The application's function that the block's line is in; null where the shown stack does not reach it. */
-function functionIn({ location, stack }: BlockRow): { name: string; file: string } | null {
+function findFunction({ location, stack }: BlockRow): FunctionName | null {
   const line = stack.find((frame) => location !== null && frame.endsWith(`(${location})`));
   const name = /^(?:async )?(.+) \(/.exec(line ?? '')?.[1];
   return name === undefined ? null : { name, file: location!.replace(/:\d+:\d+$/, '') };

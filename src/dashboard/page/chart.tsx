@@ -1,11 +1,18 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
-import uPlot from 'uplot';
-import { formatTime } from './time.js';
+import { createContext, type ComponentChildren } from 'preact';
+import { useContext, useState } from 'preact/hooks';
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+/** `14:02:11`, where the viewer is. */
+export function formatTime(at: number): string {
+  const date = new Date(at);
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
 
 export interface Line {
   readonly label: string;
-  /** A custom property of the style: `'--accent'`. */
-  readonly color: string;
+  /** A class with the colour. */
+  readonly color: 'accent' | 'soft' | 'bad' | 'warn' | 'muted';
   /** Its place in a point. */
   readonly column: number;
   readonly filled?: boolean;
@@ -14,47 +21,98 @@ export interface Line {
   readonly optional?: boolean;
 }
 
-/** The time, epoch milliseconds, and a value a column. */
-export type Point = readonly (number | null)[];
-
 interface ChartProps {
   readonly title: string;
-  readonly points: readonly Point[];
+  /** The time, epoch milliseconds, and a value a column. */
+  readonly points: readonly (readonly (number | null)[])[];
   readonly lines: readonly Line[];
   readonly format: (value: number | null) => string;
   /** The vertical axis reaches so far at least. */
   readonly atLeast: number;
   readonly note?: string | undefined;
-  /** Charts of one group point at the same time. */
-  readonly group: string;
   /** Times when something changed: upright lines. */
-  readonly marks?: readonly number[] | undefined;
+  readonly marks?: readonly number[];
 }
 
-const HEIGHT = 104;
+/** The place that is pointed at, from 0 to 1; null: none. */
+type Pointing = readonly [share: number | null, point: (share: number | null) => void];
+const Pointed = createContext<Pointing>([null, () => {}]);
+
+/** Charts of the same points: all of them show the values at the time that is pointed at. */
+export function Charts({ children }: { children: ComponentChildren }) {
+  const pointing = useState<number | null>(null);
+  return (
+    <div class="charts" onPointerLeave={() => pointing[1](null)}>
+      <Pointed.Provider value={pointing}>{children}</Pointed.Provider>
+    </div>
+  );
+}
+
+const [WIDTH, HEIGHT] = [300, 84];
 
 /** A figure, how it came about, and its value at the time that is pointed at. */
-export function Chart({ title, note, ...chart }: ChartProps) {
-  const [index, setIndex] = useState<number | null>(null);
-  const { points, format } = chart;
+export function Chart({ title, points, format, atLeast, note = '', marks = [], ...chart }: ChartProps) {
+  const [share, point] = useContext(Pointed);
   const lines = chart.lines.filter(
-    ({ column, optional }) => optional !== true || points.some((point) => point[column] != null),
+    ({ column, optional }) => optional !== true || points.some((values) => values[column] != null),
   );
-  const at = points[index ?? points.length - 1] ?? [];
-  const formatAt = ({ column }: Line): string => format(at[column] ?? null);
+  const [start, end] = [points[0]![0]!, points.at(-1)![0]!];
+  const shownAt = share === null ? end : start + share * (end - start);
+  const shown = points.reduce((best, one) => (Math.abs(one[0]! - shownAt) < Math.abs(best[0]! - shownAt) ? one : best));
+  const known = lines.flatMap(({ column }) => points.map((values) => values[column] ?? 0));
+  const top = Math.max(atLeast, roundUp(Math.max(...known)));
+  const x = (at: number): number => Math.round(((at - start) / Math.max(1, end - start)) * WIDTH * 10) / 10;
+  const y = (value: number): number => Math.round((1 - value / top) * HEIGHT * 10) / 10;
+  const formatShown = ({ column }: Line): string => format(shown[column] ?? null);
+  const showAt = ({ clientX, currentTarget }: PointerEvent): void => {
+    const { left, width } = (currentTarget as Element).getBoundingClientRect();
+    point((clientX - left) / width);
+  };
   return (
-    <figure class="chart">
-      <figcaption>
-        <span class="name">{title}</span>
-        <span class="value">{formatAt(lines[0]!)}</span>
-        <span class="note">{index === null ? (note ?? '') : formatTime(at[0] ?? 0)}</span>
+    <figure class="chart box">
+      <figcaption class="dim">
+        {title}
+        <b>{formatShown(lines[0]!)}</b>
+        <small>{share === null ? note : formatTime(shown[0]!)}</small>
       </figcaption>
-      <Plot {...chart} lines={lines} onIndex={setIndex} label={describeChart(title, points, lines, format)} />
+      <div class="plot">
+        <small>
+          {[top, top / 2, 0].map((value) => (
+            <span key={value}>{format(value)}</span>
+          ))}
+        </small>
+        <svg
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={`Chart of ${title}`}
+          onPointerMove={showAt}
+        >
+          <path class="grid" d={`M0 0H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT}H${WIDTH}`} />
+          {lines.map(({ label, color, column, filled, dashed }) => {
+            const runs = findRuns(points, column).map((run) => run.map(([at, value]) => [x(at), y(value)] as const));
+            const area = runs.map((run) => `M${run[0]![0]} ${HEIGHT}L${run.join('L')}V${HEIGHT}Z`).join('');
+            return (
+              <g key={label} class={color}>
+                {filled === true && <path class="area" d={area} />}
+                <path class={dashed === true ? 'dashed' : ''} d={runs.map((run) => `M${run.join('L')}h0`).join('')} />
+              </g>
+            );
+          })}
+          {marks.map((at) => at >= start && at <= end && <path key={at} class="mark" d={`M${x(at)} 0V${HEIGHT}`} />)}
+          {share !== null && <path class="grid" d={`M${x(shown[0]!)} 0V${HEIGHT}`} />}
+        </svg>
+        <small class="times">
+          {[start, (start + end) / 2, end].map((at) => (
+            <span key={at}>{formatTime(at)}</span>
+          ))}
+        </small>
+      </div>
       <p class="legend">
         {lines.map((line) => (
           <span key={line.label}>
-            <i class={`swatch ${line.color.slice(2)}`} />
-            {line.label} <b>{formatAt(line)}</b>
+            <i class={`swatch ${line.color}`} />
+            {line.label} <b>{formatShown(line)}</b>
           </span>
         ))}
       </p>
@@ -62,118 +120,18 @@ export function Chart({ title, note, ...chart }: ChartProps) {
   );
 }
 
-const readColumn = (points: readonly Point[], column: number): (number | null)[] =>
-  points.map((point) => point[column] ?? null);
-
-/** The chart in words, for who does not see it. */
-function describeChart(
-  title: string,
-  points: readonly Point[],
-  lines: readonly Line[],
-  format: ChartProps['format'],
-): string {
-  const parts = lines.map(({ label, column }) => {
-    const known = readColumn(points, column).filter((value) => value !== null);
-    if (known.length === 0) return `${label} not known yet`;
-    return `${label} between ${format(Math.min(...known))} and ${format(Math.max(...known))}`;
-  });
-  return `${title}: ${parts.join(', ')}.`;
+/** The next number whose half is short as well: 4, 5, 6, 8, 10, 12. */
+function roundUp(value: number): number {
+  const unit = 2 ** Math.floor(Math.log2(Math.max(value, 1e-9)));
+  return unit * [1, 1.25, 1.5, 2].find((times) => unit * times >= value)!;
 }
 
-interface PlotProps extends Omit<ChartProps, 'title' | 'note'> {
-  readonly onIndex: (index: number | null) => void;
-  readonly label: string;
-}
-
-function Plot(props: PlotProps) {
-  const { points, lines, label } = props;
-  const place = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
-  const [dark, setDark] = useState(() => matchMedia('(prefers-color-scheme: dark)').matches);
-  const latest = useRef(props);
-  latest.current = props;
-  useEffect(() => {
-    const scheme = matchMedia('(prefers-color-scheme: dark)');
-    const change = (): void => setDark(scheme.matches);
-    scheme.addEventListener('change', change);
-    return () => scheme.removeEventListener('change', change);
-  }, []);
-  useEffect(() => {
-    const element = place.current!;
-    const own = new uPlot(makeOptions(element, latest), alignData(points, lines), element);
-    plot.current = own;
-    const resized = new ResizeObserver(() => own.setSize({ width: element.clientWidth, height: HEIGHT }));
-    resized.observe(element);
-    return () => {
-      resized.disconnect();
-      own.destroy();
-      plot.current = null;
-    };
-    // Colours are painted: another scheme needs another chart.
-  }, [dark, lines.length]);
-  useEffect(() => plot.current?.setData(alignData(points, lines)), [points]);
-  return <div class="plot" ref={place} role="img" aria-label={label} />;
-}
-
-const alignData = (points: readonly Point[], lines: readonly Line[]): uPlot.AlignedData => [
-  points.map(([at]) => at! / 1_000),
-  ...lines.map(({ column }) => readColumn(points, column)),
-];
-
-function makeOptions(element: HTMLElement, latest: { readonly current: PlotProps }): uPlot.Options {
-  const { atLeast, group, lines } = latest.current;
-  const style = getComputedStyle(element);
-  const readColor = (name: string): string => style.getPropertyValue(name).trim();
-  const axis: uPlot.Axis = {
-    stroke: readColor('--dim'),
-    font: `11px ${style.fontFamily}`,
-    grid: { stroke: readColor('--line'), width: 1 },
-    ticks: { show: false },
-  };
-  return {
-    width: element.clientWidth,
-    height: HEIGHT,
-    legend: { show: false },
-    padding: [6, 16, 0, 0],
-    cursor: { sync: { key: group }, drag: { x: false, y: false }, points: { size: 5 }, y: false },
-    scales: { y: { range: (_, __, max) => [0, Math.max(atLeast, (max ?? 0) * 1.1)] } },
-    axes: [
-      {
-        ...axis,
-        grid: { show: false },
-        size: 22,
-        space: 70,
-        values: (_, ticks) => ticks.map((s) => formatTime(s * 1_000)),
-      },
-      { ...axis, size: 52, space: 28, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) },
-    ],
-    series: [
-      {},
-      ...lines.map(({ label, color, filled, dashed }): uPlot.Series => {
-        const stroke = readColor(color);
-        return {
-          label,
-          stroke,
-          width: 1.5,
-          points: { show: false },
-          ...(filled === true && { fill: `color-mix(in srgb, ${stroke} 14%, transparent)` }),
-          ...(dashed === true && { dash: [4, 4] }),
-        };
-      }),
-    ],
-    hooks: {
-      draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], readColor('--text'))],
-      setCursor: [({ cursor }) => latest.current.onIndex(cursor.idx ?? null)],
-    },
-  };
-}
-
-function drawMarks(plot: uPlot, marks: readonly number[], color: string): void {
-  const { ctx, bbox } = plot;
-  const { min = null, max = null } = plot.scales['x'] ?? {};
-  for (const at of marks.map((ms) => ms / 1_000)) {
-    if (min === null || max === null || at < min || at > max) continue;
-    ctx.fillStyle = color;
-    ctx.fillRect(Math.round(plot.valToPos(at, 'x', true)), bbox.top, devicePixelRatio, bbox.height);
+function findRuns(points: ChartProps['points'], column: number): [at: number, value: number][][] {
+  const runs: [number, number][][] = [[]];
+  for (const values of points) {
+    const value = values[column] ?? null;
+    if (value === null) runs.push([]);
+    else runs.at(-1)!.push([values[0]!, value]);
   }
+  return runs.filter(({ length }) => length > 0);
 }

@@ -1,7 +1,8 @@
+import type { ComponentChildren } from 'preact';
 import { formatBytes, formatDuration, formatPercent } from '../format.js';
-import { Chart, type Line } from './chart.js';
-import { Figures, Meter, Section } from './parts.js';
 import type { DashboardData as State } from '../view.js';
+import { Chart, Charts, type Line } from './chart.js';
+import { Bar, Figures, Section } from './parts.js';
 
 const formatCores = (cores: number | null): string => (cores === null ? '–' : cores.toFixed(cores < 10 ? 2 : 1));
 
@@ -12,82 +13,76 @@ export function Container({ state: { sections, container } }: { state: State }) 
       <Section id="container" title="Container" empty="No sample yet, or resources are off (`resources: false`)." />
     );
   const { limits, cpu, memory, process: own, pressure } = resources;
+  const { usageCores = null, utilization = null, throttledRatio = null, runQueueMs = null } = cpu.window ?? {};
   const used = memory.workingSetBytes ?? memory.usageBytes;
-  const share = (value: number | null, limit: number | null): number | null =>
-    value === null || limit === null ? null : value / limit;
-  const of = (value: string, limit: string | null): string =>
-    limit === null ? `${value}, no limit` : `${value} of ${limit}`;
   const points = container.map((point) => [...point, limits.cpuCores, limits.memoryBytes]);
-  const makeLines = (used: number, limit: number): Line[] => [
-    { label: 'used', color: '--accent', filled: true, column: used },
-    { label: 'limit', color: '--muted', dashed: true, column: limit, optional: true },
+  const drawLimited = (column: number, limit: number): Line[] => [
+    { label: 'used', color: 'accent', filled: true, column },
+    { label: 'limit', color: 'muted', dashed: true, column: limit, optional: true },
   ];
-  const throttled = cpu.window?.throttledRatio ?? null;
+  const ofMachine = (is: boolean): string => (is ? ' of the machine' : '');
+  const memoryLimit = limits.memoryBytes;
+  const memoryShare = used === null || memoryLimit === null ? null : used / memoryLimit;
+  const about =
+    limits.version === 'none'
+      ? 'No cgroup limits: figures are of this process and the machine.'
+      : 'Against the limits that hold here.';
   return (
-    <Section
-      id="container"
-      title="Container"
-      about={
-        limits.version === 'none'
-          ? 'No cgroup limits: figures are of this process and the machine.'
-          : 'Against the limits that hold here.'
-      }
-    >
-      <div class="meters">
-        <Meter
-          name={limits.ofMachine.cpu ? 'CPU of the machine' : 'CPU'}
-          share={cpu.window?.utilization ?? null}
-          text={of(
-            `${formatCores(cpu.window?.usageCores ?? null)} cores`,
-            limits.cpuCores === null ? null : String(limits.cpuCores),
-          )}
-        />
-        <Meter
-          name={limits.ofMachine.memory ? 'Memory of the machine' : 'Memory'}
-          share={share(used, limits.memoryBytes)}
-          text={of(formatBytes(used), limits.memoryBytes === null ? null : formatBytes(limits.memoryBytes))}
-        />
-        <Meter
-          name="Heap"
-          share={share(own.heapUsedBytes, own.heapLimitBytes)}
-          text={of(formatBytes(own.heapUsedBytes), formatBytes(own.heapLimitBytes))}
-        />
-        <Meter name="Throttled periods" share={throttled} text={formatPercent(throttled)} />
+    <Section id="container" title="Container" about={about}>
+      <div class="charts">
+        <Meter name={`CPU${ofMachine(limits.ofMachine.cpu)}`} share={utilization}>
+          {formatCores(usageCores)} cores{limits.cpuCores === null ? ', no limit' : ` of ${limits.cpuCores}`}
+        </Meter>
+        <Meter name={`Memory${ofMachine(limits.ofMachine.memory)}`} share={memoryShare}>
+          {formatBytes(used)}
+          {memoryLimit === null ? ', no limit' : ` of ${formatBytes(memoryLimit)}`}
+        </Meter>
+        <Meter name="Heap" share={own.heapUsedBytes / own.heapLimitBytes}>
+          {formatBytes(own.heapUsedBytes)} of {formatBytes(own.heapLimitBytes)}
+        </Meter>
+        <Meter name="Throttled periods" share={throttledRatio}>
+          {formatPercent(throttledRatio)}
+        </Meter>
       </div>
       {points.length > 1 && (
-        <div class="charts">
+        <Charts>
           <Chart
-            group="container"
             title="CPU cores"
             points={points}
-            lines={makeLines(1, 4)}
+            lines={drawLimited(1, 4)}
             format={formatCores}
             atLeast={limits.cpuCores ?? 0.1}
           />
           <Chart
-            group="container"
             title="Memory"
             points={points}
-            lines={makeLines(2, 5)}
+            lines={drawLimited(2, 5)}
             format={formatBytes}
-            atLeast={limits.memoryBytes ?? 2 ** 20}
+            atLeast={memoryLimit ?? 2 ** 20}
           />
-        </div>
+        </Charts>
       )}
       <Figures
         figures={[
           ['resident', formatBytes(own.rssBytes)],
-          ['waited for a CPU', cpu.window?.runQueueMs == null ? '–' : formatDuration(cpu.window.runQueueMs)],
+          ['waited for a CPU', formatDuration(runQueueMs)],
           ['CPU pressure', formatPercent(pressure.cpuSomeRatio)],
           ['memory pressure', formatPercent(pressure.memoryFullRatio)],
-          [
-            'killed for memory',
-            memory.oomKills === null ? '–' : String(memory.oomKills),
-            (memory.oomKills ?? 0) > 0 ? 'bad' : '',
-          ],
+          ['killed for memory', String(memory.oomKills ?? '–'), (memory.oomKills ?? 0) > 0 ? 'bad' : ''],
           ['cgroup', limits.version],
         ]}
       />
     </Section>
+  );
+}
+
+function Meter({ name, share, children }: { name: string; share: number | null; children: ComponentChildren }) {
+  const color = (share ?? 0) > 0.9 ? 'bad' : (share ?? 0) > 0.75 ? 'warn' : 'accent';
+  return (
+    <p class="box row">
+      <span class="dim">{name}</span>
+      <b class="end">{children}</b>
+      <Bar parts={[[color, share ?? 0]]} />
+    </p>
   );
 }

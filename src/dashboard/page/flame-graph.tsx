@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { counted, formatDuration, formatPercent } from '../format.js';
+import { readFlame, type CpuProfile, type Flame, type FunctionName } from './flame.js';
 import { VIEWER } from './polling.js';
-import { readFlame, type CpuProfile, type Flame } from './flame.js';
 
 interface FlameGraphProps {
   /** The profile's label: `'GET /users/:id'`, or `'background'`. */
   readonly label: string;
   /** A function of the application, from which on stacks are shown; null: all. */
-  readonly from?: { readonly name: string; readonly file: string } | null;
+  readonly from?: FunctionName | null;
 }
 
 type Loaded = { readonly flame: Flame | null; readonly samples: number } | string;
@@ -40,7 +40,7 @@ export function FlameGraph({ label, from = null }: FlameGraphProps) {
   const shown = chosen ?? flame;
   return (
     <figure class="flame">
-      <figcaption>
+      <figcaption class="row dim">
         Where it spends its CPU time: {formatDuration(flame.ms)} of the last 5 to 10 minutes,{' '}
         {counted(samples, 'sample')}
         <button type="button" onClick={() => void load()}>
@@ -67,7 +67,6 @@ const LEAST_SHARE = 0.004;
 
 interface FrameProps {
   readonly flame: Flame;
-  /** Its part of its caller's width. */
   readonly share: number;
   readonly wholeMs: number;
   readonly isFirst?: boolean;

@@ -1,12 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { grouped } from '../format.js';
-import type { Column } from '../tables.js';
+import type { Cell, Column, DataTable as Data, Figure, PlainSection } from '../sections.js';
 
 interface SectionProps {
   readonly id: string;
   readonly title: string;
-  /** The section in a few words. */
   readonly about?: string | undefined;
   readonly aside?: ComponentChildren;
   /** Why there is nothing, and what to do; then the content is not shown. */
@@ -16,31 +14,41 @@ interface SectionProps {
 
 export const Section = ({ id, title, about, aside, empty = false, children }: SectionProps) => (
   <section id={id} aria-labelledby={`${id}-title`}>
-    <header>
+    <header class="row">
       <h2 id={`${id}-title`}>{title}</h2>
-      {about !== undefined && <p class="about">{about}</p>}
+      <p class="dim">{about}</p>
       {aside}
     </header>
     {empty === false ? children : <p class="empty">{empty}</p>}
   </section>
 );
 
+export const Plain = ({ section: { figures, tables, empty, ...named } }: { section: PlainSection }) => {
+  const filled = tables.filter(({ rows }) => rows.length > 0);
+  return (
+    <Section {...named} empty={figures.length === 0 && filled.length === 0 && empty}>
+      {figures.length > 0 && <Figures figures={figures} />}
+      {filled.map((table) => (
+        <>
+          {figures.length > 0 && <h3>{table.caption}</h3>}
+          <DataTable table={table} />
+        </>
+      ))}
+    </Section>
+  );
+};
+
 interface TableProps {
   readonly caption: string;
   readonly columns: readonly Column[];
-  readonly rows?: readonly (readonly ComponentChildren[])[];
-  /** Rows that are more than cells. */
-  readonly children?: ComponentChildren;
+  readonly children: ComponentChildren;
   readonly class?: string;
   /** The column by which it is sorted, and the handler of a choice. */
   readonly sort?: { readonly name: string; readonly down: boolean; readonly by: (column: Column) => void };
 }
 
-const nameClass = ({ isText, rank }: Column): string =>
-  `${isText === true ? 'text' : 'number'}${rank === undefined ? '' : ` rank${rank}`}`;
-
-export const Table = ({ caption, columns, rows = [], children, class: name = '', sort }: TableProps) => (
-  <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+export const Table = ({ caption, columns, children, class: name = '', sort }: TableProps) => (
+  <div class="scroll box" tabIndex={0} role="region" aria-label={caption}>
     <table class={name}>
       <caption class="unseen">{caption}</caption>
       <thead>
@@ -49,58 +57,73 @@ export const Table = ({ caption, columns, rows = [], children, class: name = '',
             <th
               key={column.name}
               scope="col"
-              class={nameClass(column)}
+              class={column.kind}
               aria-sort={sort && (sort.name !== column.name ? 'none' : sort.down ? 'descending' : 'ascending')}
             >
               {sort === undefined ? (
                 column.name
               ) : (
                 <button type="button" onClick={() => sort.by(column)}>
-                  {column.name}
+                  {column.name} {sort.name === column.name && (sort.down ? '↓' : '↑')}
                 </button>
               )}
             </th>
           ))}
         </tr>
       </thead>
-      <tbody>
-        {rows.map((values, index) => (
-          <Row key={index} columns={columns} values={values} />
-        ))}
-        {children}
-      </tbody>
+      <tbody>{children}</tbody>
     </table>
   </div>
 );
 
-interface RowProps extends Pick<TableProps, 'columns' | 'class'> {
+interface RowProps {
+  readonly columns: readonly Column[];
   readonly values: readonly ComponentChildren[];
+  readonly class?: string;
 }
 
 /** The first cell names the others. */
-export const Row = ({ columns, values, class: name = '' }: RowProps) => (
+export const Row = ({ columns: [first, ...columns], values, class: name = '' }: RowProps) => (
   <tr class={name}>
-    {columns.map((column, index) =>
-      index === 0 ? (
-        <th key={column.name} scope="row" class={nameClass(column)}>
-          {values[index]}
-        </th>
-      ) : (
-        <td key={column.name} class={nameClass(column)}>
-          {values[index]}
-        </td>
-      ),
-    )}
+    <th scope="row" class={first!.kind}>
+      {values[0]}
+    </th>
+    {columns.map(({ name: column, kind }, index) => (
+      <td key={column} class={kind}>
+        {values[index + 1]}
+      </td>
+    ))}
   </tr>
 );
 
-/** A count that matters when it is not 0. */
-export function Count({ count, state = '' }: { count: number; state?: 'bad' | 'warn' | '' }) {
-  if (count === 0) return <span class="none">0</span>;
-  return state === '' ? <>{grouped(count)}</> : <b class={state}>{grouped(count)}</b>;
-}
+const SHOWN_ROWS = 200;
 
-export type Figure = readonly [name: string, value: ComponentChildren, state?: string];
+export const DataTable = ({ table: { caption, columns, rows } }: { table: Data }) => (
+  <>
+    <Table caption={caption} columns={columns}>
+      {rows.slice(0, SHOWN_ROWS).map((row, index) => (
+        <Row key={index} columns={columns} values={row.map(showCell)} />
+      ))}
+    </Table>
+    {rows.length > SHOWN_ROWS && <p class="dim">{rows.length - SHOWN_ROWS} more</p>}
+  </>
+);
+
+function showCell(cell: Cell) {
+  if (typeof cell === 'string') return cell;
+  const { text, as } = cell;
+  if (as === 'code') return <code>{text}</code>;
+  if (as === 'route') return <RouteName name={text} />;
+  if (as === 'note') return <small>{text}</small>;
+  if (as === 'error') return <span class="dim">{text}</span>;
+  if (as === 'bad') return <b class="bad">{text}</b>;
+  return (
+    <b class="warn">
+      {text}
+      <span class="unseen"> (odd)</span>
+    </b>
+  );
+}
 
 export const Figures = ({ figures, class: name = 'figures' }: { figures: readonly Figure[]; class?: string }) => (
   <dl class={name}>
@@ -118,68 +141,40 @@ export function RouteName({ name, handler }: { name: string; handler?: string | 
   const space = name.indexOf(' ');
   return (
     <span class="route">
-      <span class="method">{name.slice(0, space)}</span> <code>{name.slice(space + 1)}</code>
-      {handler != null && <span class="handler">{handler}</span>}
+      <b class="dim">{name.slice(0, space)}</b> <code>{name.slice(space + 1)}</code>
+      {handler != null && <small>{handler}</small>}
     </span>
   );
 }
 
-/** How much of a limit is used. */
-export function Meter({ name, share, text }: { name: string; share: number | null; text: string }) {
-  const state = share === null ? '' : share > 0.9 ? 'bad' : share > 0.75 ? 'warn' : '';
-  return (
-    <div class={`meter ${state}`}>
-      <span>{name}</span>
-      <b>{text}</b>
-      <span class="track" aria-hidden="true">
-        <i style={{ width: `${Math.min(100, (share ?? 0) * 100)}%` }} />
-      </span>
-    </div>
-  );
-}
-
-/** Requests lately, as bars. Decoration: the numbers are in the table. */
-export function Sparkline({ values, count }: { values: readonly number[] | undefined; count: number }) {
-  const max = Math.max(1, ...(values ?? []));
-  const step = 80 / count;
-  const offset = count - (values?.length ?? 0);
-  return (
-    <svg class="sparkline" viewBox="0 0 80 18" aria-hidden="true">
-      <path d="M0 17.5H80" class="base" />
-      {values !== undefined && (
-        <path
-          d={values
-            .map((value, i) =>
-              value === 0
-                ? ''
-                : `M${((offset + i + 0.5) * step).toFixed(1)} 17.5v-${(1 + (value / max) * 15).toFixed(1)}`,
-            )
-            .join('')}
-        />
-      )}
-    </svg>
-  );
-}
+/** Parts of a whole next to each other, each with a class for its colour. */
+export const Bar = ({ parts }: { parts: readonly (readonly [color: string, share: number])[] }) => (
+  <span class="track" aria-hidden="true">
+    {parts.map(([color, share]) => (
+      <i key={color} class={color} style={{ width: `${Math.min(1, share) * 100}%` }} />
+    ))}
+  </span>
+);
 
 /** Copies with one click; where the browser does not let it, as over plain http, the text is selected. */
 export function Copy({ text, what }: { text: string; what: string }) {
-  const [said, setSaid] = useState('Copy');
+  const [label, setLabel] = useState('Copy');
   const code = useRef<HTMLElement>(null);
   const copy = async (): Promise<void> => {
     try {
       await navigator.clipboard.writeText(text);
-      setSaid('Copied');
+      setLabel('Copied');
     } catch {
       getSelection()?.selectAllChildren(code.current!);
-      setSaid('Selected: press Ctrl+C');
+      setLabel('Selected: press Ctrl+C');
     }
-    setTimeout(() => setSaid('Copy'), 2_000);
+    setTimeout(() => setLabel('Copy'), 2_000);
   };
   return (
-    <div class="copy">
+    <div class="row copy">
       <code ref={code}>{text}</code>
-      <button type="button" onClick={() => void copy()} aria-label={`Copy ${what}`}>
-        <span aria-live="polite">{said}</span>
+      <button type="button" class="end" onClick={() => void copy()} aria-label={`Copy ${what}`}>
+        <span aria-live="polite">{label}</span>
       </button>
     </div>
   );

@@ -8,14 +8,13 @@ const HTTP_METHODS = /^(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (\/\S*)$/;
 
 /** The parts of an explanation that come from outside of the page's data. */
 export interface Surroundings {
-  /** Address of the page. */
   readonly url: URL;
   /** Lines around a location; null where they are not in this folder. */
-  excerpt(location: string): string[] | null;
+  readonly excerpt: (location: string) => string[] | null;
 }
 
 export function findRoute(data: DashboardData, name: string): RouteRow | undefined {
-  return [...(data.found ?? []), ...data.routes].find((route) => route.name === name);
+  return data.routes.find((route) => route.name === name);
 }
 
 /** `block`, `block 7`, or a part of its line; the one that took longest comes first. */
@@ -34,65 +33,78 @@ export function listKnown({ routes, sections: { blocks } }: DashboardData): stri
 export function explainRoute(data: DashboardData, route: RouteRow, around: Surroundings): string {
   const [mean, p50, p95, p99, max] = route.ms;
   const { name, time, count, errors = 0, blockedMs = 0, handler } = route;
-  const upstream = (data.detail?.id === route.id ? data.detail.upstream : []).toSorted(
-    (a, b) => b.callsPerRequest - a.callsPerRequest,
-  );
+  const upstream = (data.detail?.upstream ?? []).toSorted((a, b) => b.callsPerRequest - a.callsPerRequest);
+  const many = upstream.filter(({ callsPerRequest }) => callsPerRequest >= MANY_CALLS);
   const blocks = data.sections.blocks.filter((block) => block.route === name);
   const [block] = blocks;
-  const many = upstream.filter(({ callsPerRequest }) => callsPerRequest >= MANY_CALLS);
+  const split =
+    time === undefined
+      ? []
+      : [
+          `A request takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams, ${ms(time[2])} for a connection and ${ms(time[3])} for the loop.`,
+        ];
   return text(
     `# ${name}${handler === undefined ? '' : ` (${handler})`}`,
     [
       `${since(data)}: ${count} requests, ${errors} failed.`,
       `Duration: mean ${ms(mean)}, p50 ${ms(p50)}, p95 ${ms(p95)}, p99 ${ms(p99)}, max ${ms(max)}.`,
-      ...(time === undefined
-        ? []
-        : [
-            `A request takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams, ${ms(time[2])} for a connection and ${ms(time[3])} for the loop.`,
-          ]),
+      ...split,
     ],
-    titled('What is wrong now:', problemsNaming(data, name)),
-    titled(
+    listed(
       'Calls of one request:',
       upstream.map(({ target, callsPerRequest, wallMs }) => {
         const note = callsPerRequest >= MANY_CALLS ? ', an N+1 where each row of a list makes a call' : '';
-        return `- ${target}: ${callsPerRequest.toFixed(1)} calls, ${ms(wallMs)}${note}`;
+        return `${target}: ${callsPerRequest.toFixed(1)} calls, ${ms(wallMs)}${note}`;
       }),
     ),
-    titled(
-      `It has blocked the event loop for ${ms(blockedMs)}:`,
-      blocks.map((one) => `- ${describeBlock(one)}`),
-    ),
-    ...(block === undefined ? [] : showCode(block, around)),
-    showPast(data.detail?.past ?? null),
-    block?.curl ? titled('Send the request again:', [`    ${block.curl}`]) : showCurl(name, around.url),
-    verify(
+    listed(`It has blocked the event loop for ${ms(blockedMs)}:`, blocks.map(describeBlock)),
+    ...explainMore(data, name, block, around, [
       `\`npx nestjs-perf explain ${around.url.href} '${name}'\` shows a p95 below ${ms(p95)}`,
       ...(block?.location ? [`the page has no new block at ${block.location}`] : []),
       ...many.map(({ target }) => `fewer calls of ${target}, and a test keeps them: ${contractFor(name, target)}`),
-    ),
+    ]),
   );
 }
 
 export function explainBlock(data: DashboardData, block: BlockRow, around: Surroundings): string {
-  const { curl, waited, waiters, gcMs, route } = block;
-  const who = waiters.length === 0 ? '' : `: ${waiters.slice(0, 5).join(', ')}`;
+  const { waited, waiters, gcMs, route, location } = block;
+  const routes = waiters.length === 0 ? '' : `: ${waiters.slice(0, 5).join(', ')}`;
   return text(
     `# ${describeBlock(block)}`,
     [
       `First at ${when(block.since)}, last at ${when(block.at)}, ${block.count} times, the longest ${ms(block.maxMs)}, ${ms(block.totalMs)} in all. ${since(data)}.`,
-      `Cause: ${block.cause}${gcMs > 0 ? `, ${ms(gcMs)} of it collection of garbage` : ''}. ${waited} requests waited${who}.`,
+      `Cause: ${block.cause}${gcMs > 0 ? `, ${ms(gcMs)} of it collection of garbage` : ''}. ${waited} requests waited${routes}.`,
     ],
-    ...showCode(block, around),
-    titled('What is wrong now:', route === null ? [] : problemsNaming(data, route)),
-    showPast(data.detail?.past ?? null),
-    curl === null ? [] : titled('Send the request again:', [`    ${curl}`]),
-    verify(
-      `the request above no longer blocks: the page has no new block${block.location === null ? '' : ` at ${block.location}`}`,
+    ...explainMore(data, route, block, around, [
+      `the request above no longer blocks: the page has no new block${location === null ? '' : ` at ${location}`}`,
       'code that computes for long runs in a worker thread (@Offload), in pieces, or on fewer rows',
       ...(route === null ? [] : [`a test keeps it: ${contractFor(route, null)}`]),
-    ),
+    ]),
   );
+}
+
+/** Source and stack of a block, problems, the last hour, the request to send again, and what to verify. */
+function explainMore(
+  { sections, detail }: DashboardData,
+  name: string | null,
+  block: BlockRow | undefined,
+  { url, excerpt }: Surroundings,
+  checks: readonly string[],
+): string[][] {
+  const { location = null, stack = [], curl = null } = block ?? {};
+  const source = location === null ? null : excerpt(location);
+  const problems = name === null ? [] : sections.now.filter((problem) => problem.text.includes(name));
+  return [
+    titled(`Source of ${location}:`, source ?? []),
+    titled('Stack:', stack.slice(0, 8).map(indent)),
+    listed(
+      'What is wrong now:',
+      problems.map((problem) => problem.text),
+    ),
+    showPast(detail?.past ?? null),
+    curl === null ? showCurl(name ?? '', url) : titled('Send the request again:', [indent(curl)]),
+    listed(VERIFY, checks),
+  ];
 }
 
 export function explainProblems(
@@ -107,31 +119,22 @@ export function explainProblems(
     const next = subject === undefined ? [] : [`  npx nestjs-perf explain ${url.href} '${subject}'`];
     return [`- ${sentence} [${section}]`, ...next];
   });
-  return text('# What is wrong now', lines, verify('the sentence is gone from the page, which takes some minutes'));
-}
-
-function showCode({ location, stack }: BlockRow, around: Surroundings): string[][] {
-  const lines = location === null ? null : around.excerpt(location);
-  return [
-    titled(`Source of ${location}:`, lines ?? []),
-    titled(
-      'Stack:',
-      stack.slice(0, 8).map((frame) => `    ${frame}`),
-    ),
-  ];
+  return text(
+    '# What is wrong now',
+    lines,
+    listed(VERIFY, ['the sentence is gone from the page, which takes some minutes']),
+  );
 }
 
 /** Requests, p95 and the same hour last week, where a history is kept. */
 function showPast(past: Past | null): string[] {
-  const rows = (past?.rows ?? []).slice(-PAST_ROWS).filter(([, perSecond]) => perSecond > 0);
-  const releases = past?.releases.map(({ at, release }) => `- release ${release} since ${when(at)}`) ?? [];
-  return titled('The last hour:', [
-    ...rows.map(([at, perSecond, errors, , p95, , , weekP95]) => {
-      const week = weekP95 === null ? '' : `, last week ${ms(weekP95)}`;
-      return `- ${when(at)}: ${perSecond.toFixed(1)} requests/s, ${errors.toFixed(1)} errors/s, p95 ${p95 === null ? 'unknown' : ms(p95)}${week}`;
-    }),
-    ...releases,
-  ]);
+  const rows = (past?.rows ?? []).slice(-PAST_ROWS).map(([at, perSecond, errors, , p95, , , weekP95]) => {
+    const week = weekP95 === null ? '' : `, last week ${ms(weekP95)}`;
+    const rates = `${(perSecond ?? 0).toFixed(1)} requests/s, ${(errors ?? 0).toFixed(1)} errors/s`;
+    return perSecond ? [`${when(at)}: ${rates}, p95 ${p95 === null ? 'unknown' : ms(p95)}${week}`] : [];
+  });
+  const releases = past?.releases.map(({ at, release }) => `release ${release} since ${when(at)}`) ?? [];
+  return listed('The last hour:', [...rows.flat(), ...releases]);
 }
 
 function showCurl(name: string, { origin }: URL): string[] {
@@ -139,7 +142,7 @@ function showCurl(name: string, { origin }: URL): string[] {
   if (path === undefined) return [];
   const isFilledIn = /[:*]/.test(path) ? ', with its parameters filled in' : '';
   return titled(`Send such a request${isFilledIn}:`, [
-    `    curl -X ${method} '${origin}${path.replaceAll("'", '%27')}'`,
+    indent(`curl -X ${method} '${origin}${path.replaceAll("'", '%27')}'`),
   ]);
 }
 
@@ -150,18 +153,17 @@ function contractFor(name: string, target: string | null): string {
   return `expectWork(app, { ${method.toLowerCase()}: ${JSON.stringify(path)} }, ${allowed})`;
 }
 
-const problemsNaming = ({ sections: { now } }: DashboardData, name: string): string[] =>
-  now.filter((problem) => problem.text.includes(name)).map((problem) => `- ${problem.text}`);
-
 const describeBlock = ({ route, handler, proven, location, durationMs }: BlockRow): string =>
   `${route ?? 'Work outside of requests'}${handler === null ? '' : ` (${handler})`} ${proven ? 'blocks' : 'may block'} the event loop for ${ms(durationMs)}${location === null ? '' : ` at ${location}`}`;
 
 const since = ({ process: { startedAt, release, pod } }: DashboardData): string =>
   `Pod ${pod}, release ${release ?? 'unknown'}, since it started at ${when(startedAt)}`;
-const verify = (...what: string[]): string[] =>
+const VERIFY = 'Verify after the change:';
+const indent = (line: string): string => `    ${line}`;
+const listed = (title: string, lines: readonly string[]): string[] =>
   titled(
-    'Verify after the change:',
-    what.map((one) => `- ${one}`),
+    title,
+    lines.map((line) => `- ${line}`),
   );
 const titled = (title: string, lines: readonly string[]): string[] => (lines.length === 0 ? [] : [title, ...lines]);
 const text = (title: string, ...parts: readonly (readonly string[])[]): string =>

@@ -1,6 +1,6 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { printable } from '../../core/printable.js';
 
-/** A process's terminal. */
 export interface Terminal {
   write(text: string): void;
   complain(text: string): void;
@@ -34,26 +34,36 @@ export const printLines = (text: string): string =>
     .join('\n')
     .trimEnd();
 
-/**
- * Runs a command: 2 where its arguments are wrong, 1 where `work` throws.
- * @param read the arguments; null where help is wanted. What it throws is about them
- */
-export async function runCommand<T>(
-  usage: string,
+type Options = ParseArgsConfig['options'] & object;
+type Given<O extends Options> = ReturnType<typeof parseArgs<{ options: O; allowPositionals: true }>>;
+
+interface Command<O extends Options, T> {
+  readonly usage: string;
+  readonly options: O;
+  /** Checks the arguments; what it throws is about them. */
+  readonly read: (given: Given<O>) => T;
+  readonly work: (checked: T) => Promise<void> | void;
+}
+
+/** Runs a command; resolves with its exit code: 2 where its arguments are wrong, 1 where `work` throws. */
+export async function runCommand<O extends Options, T>(
+  args: readonly string[],
   terminal: Pick<Terminal, 'write' | 'complain'>,
-  read: () => T | null,
-  work: (given: T) => Promise<void> | void,
+  { usage, options, read, work }: Command<O, T>,
 ): Promise<number> {
-  let given: T | null;
+  if (args.includes('--help') || args.includes('-h')) {
+    terminal.write(usage);
+    return 0;
+  }
+  let checked: T;
   try {
-    given = read();
+    checked = read(parseArgs({ args: [...args], options, allowPositionals: true }));
   } catch (error) {
     terminal.complain(`${(error as Error).message}\n\n${usage}`);
     return 2;
   }
   try {
-    if (given === null) terminal.write(usage);
-    else await work(given);
+    await work(checked);
     return 0;
   } catch (error) {
     terminal.complain(`${printLines((error as Error).message)}\n`);
@@ -61,7 +71,6 @@ export async function runCommand<T>(
   }
 }
 
-/** The page of one application. */
 export class PageClient {
   readonly url: URL;
   private readonly token: string | undefined;

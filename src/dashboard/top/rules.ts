@@ -1,7 +1,6 @@
-import { parseArgs } from 'node:util';
 import { runCommand, type Terminal } from './page-client.js';
 
-export const RULES_USAGE = `Writes Prometheus rules with burn rates for objectives of routes.
+const USAGE = `Writes Prometheus rules with burn rates for objectives of routes.
 
   nestjs-perf rules --slo 'GET /orders p95 < 300ms 99.9%' [--slo …]
 
@@ -19,24 +18,17 @@ const BURNS = [
 ] as const;
 const WINDOWS = ['5m', '30m', '1h', '2h', '6h', '1d', '3d'] as const;
 
-/** Resolves with the exit code. */
 export const rules = (args: readonly string[], terminal: Pick<Terminal, 'write' | 'complain'>): Promise<number> =>
-  runCommand(
-    RULES_USAGE,
-    terminal,
-    () => {
-      const { values } = parseArgs({
-        args: [...args],
-        options: { slo: { type: 'string', multiple: true, default: [] }, help: { type: 'boolean', short: 'h' } },
-      });
-      return values.help === true ? null : readObjectives(values.slo);
-    },
-    (objectives) => {
+  runCommand(args, terminal, {
+    usage: USAGE,
+    options: { slo: { type: 'string', multiple: true, default: [] } },
+    read: ({ values }) => readObjectives(values.slo),
+    work: (objectives) => {
       terminal.write(formatRules(objectives));
       const advice = adviseBuckets(objectives);
       if (advice !== null) terminal.complain(`${advice}\n`);
     },
-  );
+  });
 
 /** A rule file of Prometheus. @throws for a text that is no objective */
 export const writeRules = (given: readonly string[]): string => formatRules(readObjectives(given));

@@ -9,7 +9,7 @@ const NOTHING = {
   reasons: [],
   verdicts: [],
   nameUser: (userId: string) => userId,
-  routes: [],
+  listed: [],
   blocks: [],
   recent: new RecentCounts(),
   rejected: [],

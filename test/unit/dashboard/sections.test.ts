@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { PoolSnapshot, UpstreamSnapshot } from '../../../src/core/snapshot.js';
-import { upstreamsTable } from '../../../src/dashboard/tables.js';
+import { NO_SECTIONS } from '../../../src/dashboard/fleet-view.js';
+import { describeUpstreams } from '../../../src/dashboard/sections.js';
 
 const durationMs = { mean: 9, p50: 8, p95: 20, p99: 30, max: 41 };
 const upstream = (target: string, pool: Partial<PoolSnapshot> | null): UpstreamSnapshot => ({
@@ -14,7 +15,7 @@ const upstream = (target: string, pool: Partial<PoolSnapshot> | null): UpstreamS
   routes: [],
 });
 const columnOf = (targets: UpstreamSnapshot[]) => {
-  const { columns, rows } = upstreamsTable(targets);
+  const { columns, rows } = describeUpstreams({ sections: { ...NO_SECTIONS, upstream: targets } }).tables[0]!;
   const at = columns.findIndex(({ name }) => name === 'Connections');
   return at < 0 ? null : rows.map((row) => row[at]);
 };

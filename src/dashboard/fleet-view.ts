@@ -1,0 +1,104 @@
+import { findMedian } from '../core/statistics/median.js';
+import type { HistoryReader, PodMinute } from '../ports/history.js';
+import { formatBytes, formatDuration, formatPercent } from './format.js';
+import { readPoints, NO_PAST } from './past.js';
+import type { Sample } from './pod-view.js';
+import { describeVerdicts } from './problems.js';
+import { makeRow, MAX_ROUTES, sumTotals } from './route-rows.js';
+import type { Past, PodRow, Problem, RouteDetail, Sections } from './view.js';
+
+const MINUTE_MS = 60_000;
+/** Routes of all pods are those of the last hour: no pod knows when the fleet began. */
+const SPAN_MS = 60 * MINUTE_MS;
+
+export const NO_SECTIONS: Sections = {
+  now: [],
+  eventLoop: null,
+  blocks: [],
+  resources: null,
+  defer: null,
+  failedWork: [],
+  rejected: [],
+  upstream: [],
+  users: [],
+  compression: null,
+  experiments: [],
+  past: NO_PAST,
+};
+const NO_DETAIL = { statuses: {}, distribution: [], users: [], upstream: [] };
+
+/** Reads the figures of all pods from a shared history: each pod reads the same. */
+export async function readFleet(
+  history: HistoryReader,
+  nameUser: (userId: string) => string,
+  readPast: (route: string | null) => Promise<Past>,
+): Promise<Sample> {
+  const at = Date.now();
+  const routes = [...(await history.routes({ from: at - SPAN_MS, to: at }))];
+  const bounds = new Set(routes.flatMap(([, { over }]) => over.map(({ ms }) => ms)));
+  const overMs = [...bounds].sort((a, b) => a - b);
+  const rows = routes.map(([name, figures]) => {
+    const { upstreamMs, poolWaitMs, ownMs, waitMs } = figures;
+    const time = upstreamMs === null ? null : ([ownMs, upstreamMs, poolWaitMs ?? 0, waitMs ?? 0] as const);
+    return makeRow({ id: name, name }, figures, overMs, time);
+  });
+  const pods = markOddPods(await history.pods());
+  const now = [...describeVerdicts(history.verdicts(), nameUser), ...describeOddPods(pods)];
+  const traffic = await readPoints(history, MINUTE_MS);
+  const totals = sumTotals(routes.map(([name, figures]) => ({ ...figures, method: name.split(' ', 1)[0]! })));
+  const sections = { ...NO_SECTIONS, now, past: await readPast(null) };
+  return {
+    shown: { at, pods, overMs, totals, traffic, container: [], sections },
+    find: (wanted) => rows.filter(({ name }) => name.toLowerCase().includes(wanted)).slice(0, MAX_ROUTES),
+    describe: async (route): Promise<RouteDetail | null> => {
+      const row = rows.find(({ id }) => id === route);
+      return row === undefined ? null : { ...NO_DETAIL, id: row.id, past: await readPast(row.name) };
+    },
+  };
+}
+
+interface Figure {
+  readonly key: 'p95Ms' | 'errors' | 'loopBusy' | 'throttled' | 'memoryBytes';
+  readonly name: string;
+  /** A smaller difference is none. */
+  readonly least: number;
+  readonly format: (value: number) => string;
+}
+
+const FIGURES: readonly Figure[] = [
+  { key: 'p95Ms', name: 'p95', least: 20, format: formatDuration },
+  { key: 'errors', name: 'errors', least: 0.02, format: formatPercent },
+  { key: 'loopBusy', name: 'event loop', least: 0.2, format: formatPercent },
+  { key: 'throttled', name: 'throttling', least: 0.05, format: formatPercent },
+  { key: 'memoryBytes', name: 'memory', least: 128 * 2 ** 20, format: formatBytes },
+];
+const MIN_PODS = 3;
+const TIMES = 2;
+
+/** Errors count as a share of the requests. */
+const read = (pod: PodMinute, key: Figure['key']): number =>
+  key === 'errors' ? pod.errors / Math.max(1, pod.requests) : pod[key];
+const findUsual = (pod: PodMinute, all: readonly PodMinute[], key: Figure['key']): number =>
+  findMedian(all.filter((other) => other !== pod).map((other) => read(other, key)));
+
+/** Marks figures that are at least twice the median of the other pods. By name. */
+function markOddPods(pods: readonly PodMinute[]): PodRow[] {
+  const sorted = pods.toSorted((a, b) => a.pod.localeCompare(b.pod) || a.instance.localeCompare(b.instance));
+  const findOdd = (pod: PodMinute): Figure['key'][] =>
+    FIGURES.filter(({ key, least }) => {
+      const [value, usual] = [read(pod, key), findUsual(pod, sorted, key)];
+      return value >= TIMES * usual && value - usual >= least;
+    }).map(({ key }) => key);
+  return sorted.map((pod) => ({ ...pod, odd: sorted.length < MIN_PODS ? [] : findOdd(pod) }));
+}
+
+/** Sentences about odd pods, for the first screen. */
+function describeOddPods(rows: readonly PodRow[]): Problem[] {
+  const odd = rows.filter((row) => row.odd.length > 0).slice(0, 5);
+  return odd.map((row) => {
+    const figures = FIGURES.filter(({ key }) => row.odd.includes(key)).map(
+      ({ key, name, format }) => `${name} ${format(read(row, key))}, ${format(findUsual(row, rows, key))} elsewhere`,
+    );
+    return { level: 'warn', section: 'pods', text: `Pod ${row.pod} is the odd one: ${figures.join('; ')}.` };
+  });
+}

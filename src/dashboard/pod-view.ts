@@ -1,0 +1,254 @@
+import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
+import { inTurns, Turns, type Steps } from '../core/turns.js';
+import type { ExperimentAnswer, ExperimentAnswers } from '../ports/experiment-answers.js';
+import type { HistoryReader } from '../ports/history.js';
+import type { LatencyFigures } from '../ports/latency-figures.js';
+import type { Overview } from '../ports/overview.js';
+import type { Rejected, RejectedList } from '../ports/rejected.js';
+import type { RouteTimeFigures } from '../ports/route-time.js';
+import type { UserList } from '../ports/users.js';
+import type { PerfApplication } from '../request/application.js';
+import { findProblems } from './problems.js';
+import { RecentCounts, readEarlierCounts, type EarlierCounts } from './recent-counts.js';
+import type { RecentRecords } from './recent-records.js';
+import { Refreshed } from './refreshed.js';
+import {
+  cut,
+  isFoundIn,
+  listRoutes,
+  makePodRow,
+  MAX_ROUTES,
+  nameRoute,
+  sumTotals,
+  type ListedRoute,
+} from './route-rows.js';
+import { sumRoutes, Traffic } from './traffic.js';
+import type { DashboardData, Past, RouteDetail, RouteRow, Sections } from './view.js';
+
+/** The page's work keeps the event loop at most so long at a time; longer where one step is longer. */
+const TURN_MS = 1;
+/** Several pages share a sample. One of many routes is dear, and kept longer. */
+const MIN_AGE_MS = 1_500;
+const MAX_AGE_MS = 10_000;
+const AGE_MS_A_ROUTE = 1;
+const MAX_ROWS = 30;
+const MAX_COMPRESSED = 20;
+const MAX_CALLERS = 5;
+const MAX_DETAILS = 10;
+/** Bounds of a distribution, half an octave apart: an eighth of a millisecond to two minutes. */
+const BOUNDS_MS = Array.from({ length: 41 }, (_, step) => 2 ** (step / 2 - 3));
+
+/** The parts of the application that the page shows; null where a feature is off. */
+export interface DashboardSources {
+  readonly overview: Overview;
+  readonly latency: LatencyFigures | null;
+  readonly times: RouteTimeFigures | null;
+  readonly users: UserList | null;
+  readonly history: HistoryReader | null;
+  readonly experiments: ExperimentAnswers | null;
+  readonly rejected: RejectedList | null;
+}
+
+/** Figures of one pod or of all, shared by all viewers. */
+export interface Sample {
+  readonly shown: Pick<DashboardData, 'at' | 'pods' | 'overMs' | 'totals' | 'traffic' | 'container' | 'sections'>;
+  /** Rows of the routes in which a text is found, the one that took most time first. */
+  readonly find: (wanted: string) => readonly RouteRow[];
+  /** A route in depth, by its row's id or its name. */
+  readonly describe: (route: string) => Promise<RouteDetail | null>;
+}
+
+/** Experiments, rejects and the last hours, which take too long for a sample. */
+type SlowSections = readonly [ExperimentAnswer[], Rejected[], Past];
+
+/** Samples the process when a viewer polls, and only then. */
+export class PodView {
+  private readonly recent = new RecentCounts();
+  private readonly traffic = new Traffic();
+  private readonly experiments: Refreshed<ExperimentAnswer[]>;
+  private readonly rejected: Refreshed<Rejected[]>;
+  /** The application, not the process. */
+  private readonly startedMs: number;
+  private last: Sample | null = null;
+  private taking: Promise<Sample> | null = null;
+  private oldAtMs = -Infinity;
+
+  constructor(
+    private readonly host: PerfApplication,
+    private readonly sources: DashboardSources,
+    private readonly records: RecentRecords,
+    private readonly nameUser: (userId: string) => string,
+    private readonly readPast: (route: string | null) => Promise<Past>,
+  ) {
+    this.startedMs = host.nowMs();
+    this.experiments = new Refreshed(host, 'experiments', [], () => readExperiments(sources.experiments));
+    this.rejected = new Refreshed(host, 'rejects', [], () => readRejected(sources.rejected));
+  }
+
+  /** Made in turns: the application's requests wait for none of it as a whole. */
+  async sample(): Promise<Sample> {
+    if (this.last !== null && this.host.nowMs() < this.oldAtMs) return this.last;
+    return (this.taking ??= this.take().finally(() => (this.taking = null)));
+  }
+
+  private async take(): Promise<Sample> {
+    const { overview, history } = this.sources;
+    const slow = await Promise.all([this.experiments.read(), this.rejected.read(), this.readPast(null)]);
+    const takenAtMs = this.host.nowMs();
+    const turns = new Turns(TURN_MS);
+    const snapshot = await inTurns(overview.snapshotSteps(), turns);
+    const isFirst = this.traffic.isAfterGap(takenAtMs);
+    const earlier = isFirst ? await readEarlierCounts(snapshot, history, takenAtMs - this.startedMs) : null;
+    this.last = await inTurns(this.describe(snapshot, takenAtMs, earlier, slow), turns);
+    this.oldAtMs = takenAtMs + Math.min(MAX_AGE_MS, Math.max(MIN_AGE_MS, AGE_MS_A_ROUTE * snapshot.routes.length));
+    return this.last;
+  }
+
+  /** `earlier`: of the time before this sample, without a viewer. */
+  private *describe(
+    snapshot: PerfSnapshot,
+    takenAtMs: number,
+    earlier: EarlierCounts | null,
+    slow: SlowSections,
+  ): Steps<Sample> {
+    const { recent, traffic, records } = this;
+    const { latency, times } = this.sources;
+    const sums = latency === null ? null : yield* sumRoutes(latency.totals(), times);
+    traffic.add(snapshot, takenAtMs, sums, earlier);
+    recent.next(takenAtMs, earlier?.spanMs ?? null);
+    for (const { target, calls, errors } of snapshot.upstream) recent.count(`upstream ${target}`, [calls, errors]);
+    const { failed = 0, dropped = 0 } = snapshot.defer ?? {};
+    recent.count('defer', [failed, dropped]);
+    yield;
+    const overMs = snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [];
+    const all = listRoutes(snapshot.routes);
+    const makeOne = (route: ListedRoute): RouteRow =>
+      makePodRow(route, overMs, recent.gains(route.id, 0), sums?.ownMs.get(nameRoute(route.snapshot)));
+    const listed = all.slice(0, MAX_ROUTES);
+    const rows: RouteRow[] = [];
+    for (const route of listed) {
+      yield;
+      const before = earlier?.routes.get(nameRoute(route.snapshot));
+      recent.count(route.id, countTroubles(route.snapshot), before && countTroubles(before));
+      rows.push(makeOne(route));
+    }
+    yield;
+    const sections = this.describeSections(snapshot, listed, slow);
+    const totals = latency === null ? null : sumTotals(snapshot.routes);
+    return {
+      shown: {
+        at: snapshot.at,
+        pods: null,
+        overMs,
+        totals,
+        traffic: traffic.points,
+        container: records.container,
+        sections,
+      },
+      find: (wanted) =>
+        wanted === ''
+          ? rows
+          : all
+              .filter((one) => isFoundIn(one, wanted))
+              .slice(0, MAX_ROUTES)
+              .map(makeOne),
+      describe: async (route) => {
+        const found = all.find(({ id }) => id === route) ?? all.find(({ name }) => name === route);
+        return found === undefined ? null : this.describeRoute(found);
+      },
+    };
+  }
+
+  private describeSections(
+    snapshot: PerfSnapshot,
+    listed: readonly ListedRoute[],
+    [experiments, rejected, past]: SlowSections,
+  ): Sections {
+    const { records, recent, nameUser, sources } = this;
+    const { eventLoop, resources, defer, upstream, compression, users } = snapshot;
+    const blocks = records.blocks();
+    const verdicts = sources.history?.verdicts() ?? [];
+    const reasons = sources.overview.findReasons(snapshot);
+    return {
+      now: findProblems({ snapshot, reasons, verdicts, nameUser, listed, blocks, recent, rejected }),
+      eventLoop,
+      blocks: blocks.map(({ row }) => row),
+      resources,
+      defer,
+      failedWork: records.failedWork,
+      rejected,
+      upstream: largest(upstream, Infinity, ({ calls, durationMs }) => calls * durationMs.mean).map((target) => ({
+        ...target,
+        routes: largest(target.routes, MAX_CALLERS, ({ wallMs }) => wallMs),
+      })),
+      users: this.renamed(users),
+      experiments,
+      past,
+      compression: compression && {
+        ...compression,
+        routes: largest(compression.routes, MAX_COMPRESSED, ({ bytesIn, bytesOut }) => bytesIn - bytesOut),
+      },
+    };
+  }
+
+  private async describeRoute({ id, snapshot }: ListedRoute): Promise<RouteDetail> {
+    const users = this.sources.users?.list('totalMs', nameRoute(snapshot)) ?? [];
+    return {
+      id,
+      statuses: snapshot.statuses,
+      distribution: this.distribute(snapshot),
+      users: this.renamed(users.slice(0, MAX_DETAILS)),
+      upstream: snapshot.upstream.slice(0, 2 * MAX_DETAILS),
+      past: await this.readPast(nameRoute(snapshot)),
+    };
+  }
+
+  /** Counts a route's requests by how long they took, from the first bucket that is not empty to the last. */
+  private distribute({ method, route, handler }: PerfSnapshot['routes'][number]): RouteDetail['distribution'] {
+    const atMost = BOUNDS_MS.map(() => 0);
+    let all = 0;
+    for (const histogram of this.sources.latency?.histograms() ?? []) {
+      if (histogram.route !== route || histogram.handler !== handler) continue;
+      // The requests without a route share one row, whatever their method.
+      if (route !== '' && histogram.method !== method) continue;
+      all += histogram.count;
+      histogram.countsAtMost(BOUNDS_MS).forEach((seen, index) => (atMost[index]! += seen));
+    }
+    const counts = [...atMost, all].map((seen, index) => seen - (atMost[index - 1] ?? 0));
+    const isFilled = (count: number): boolean => count > 0;
+    const [first, last] = [counts.findIndex(isFilled), counts.findLastIndex(isFilled)];
+    const buckets = counts.map((count, index) => ({ ms: BOUNDS_MS[index] ?? null, count }));
+    return first === -1 ? [] : buckets.slice(first, last + 1);
+  }
+
+  private renamed(users: readonly UserUse[]): UserUse[] {
+    return users.map((user) => ({ ...user, unit: this.nameUser(user.unit) }));
+  }
+}
+
+/** Requests, and those of them that failed and that were slow. */
+const countTroubles = ({ count, errors, over }: Pick<PerfSnapshot['routes'][number], 'count' | 'errors' | 'over'>) => [
+  count,
+  errors,
+  over[0]?.count ?? 0,
+];
+
+const largest = <T>(items: readonly T[], max: number, measure: (item: T) => number): T[] =>
+  items.toSorted((a, b) => measure(b) - measure(a)).slice(0, max);
+
+/** Work that a store, which may be a disk, has refused for good. */
+async function readRejected(source: RejectedList | null): Promise<Rejected[]> {
+  const rejected = (await source?.rejected()) ?? [];
+  return rejected.slice(-MAX_ROWS).map((one) => ({ ...one, error: cut(one.error, 300) }));
+}
+
+/** Answers of experiments. One gate a turn of the event loop: each takes milliseconds. */
+async function readExperiments(source: ExperimentAnswers | null): Promise<ExperimentAnswer[]> {
+  const answers: ExperimentAnswer[] = [];
+  for (const gate of source?.gates().slice(0, MAX_ROWS) ?? []) {
+    const { text, caveats, comparison } = source!.answer(gate);
+    answers.push({ gate, text, caveats, comparison });
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return answers;
+}
