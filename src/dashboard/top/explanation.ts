@@ -53,7 +53,7 @@ export function explainRoute(data: DashboardData, route: RouteRow, around: Surro
     listed(
       'Calls of one request:',
       upstream.map(({ target, callsPerRequest, wallMs }) => {
-        const note = callsPerRequest >= MANY_CALLS ? ', an N+1 where each row of a list makes a call' : '';
+        const note = callsPerRequest >= MANY_CALLS ? ', an N+1 if one call is made for each row' : '';
         return `${target}: ${callsPerRequest.toFixed(1)} calls, ${ms(wallMs)}${note}`;
       }),
     ),
@@ -61,7 +61,7 @@ export function explainRoute(data: DashboardData, route: RouteRow, around: Surro
     ...explainMore(data, name, block, around, [
       `\`npx nestjs-perf explain ${around.url.href} '${name}'\` shows a p95 below ${ms(p95)}`,
       ...(block?.location ? [`the page has no new block at ${block.location}`] : []),
-      ...many.map(({ target }) => `fewer calls of ${target}, and a test keeps them: ${contractFor(name, target)}`),
+      ...many.flatMap(({ target }) => [`fewer calls of ${target}`, ...proposeTest(name, target)]),
     ]),
   );
 }
@@ -78,7 +78,7 @@ export function explainBlock(data: DashboardData, block: BlockRow, around: Surro
     ...explainMore(data, route, block, around, [
       `the request above no longer blocks: the page has no new block${location === null ? '' : ` at ${location}`}`,
       'code that computes for long runs in a worker thread (@Offload), in pieces, or on fewer rows',
-      ...(route === null ? [] : [`a test keeps it: ${contractFor(route, null)}`]),
+      ...proposeTest(route, null),
     ]),
   );
 }
@@ -146,11 +146,15 @@ function showCurl(name: string, { origin }: URL): string[] {
   ]);
 }
 
-function contractFor(name: string, target: string | null): string {
-  const [, method = 'GET', path = '/'] = HTTP_METHODS.exec(name) ?? [];
+/** None for work that no request starts: a contract sends a request. */
+function proposeTest(name: string | null, target: string | null): string[] {
+  const [, method, path] = HTTP_METHODS.exec(name ?? '') ?? [];
+  if (method === undefined || path === undefined) return [];
   const allowed =
     target === null ? '{ blockedMs: { atMost: 50 } }' : `{ upstream: { ${JSON.stringify(target)}: { atMost: 2 } } }`;
-  return `expectWork(app, { ${method.toLowerCase()}: ${JSON.stringify(path)} }, ${allowed})`;
+  const isFilledIn = /[:*]/.test(path) ? ', with its parameters filled in' : '';
+  const call = `expectWork(app, { ${method.toLowerCase()}: ${JSON.stringify(path)} }, ${allowed})`;
+  return [`a test keeps it: ${call}${isFilledIn}`];
 }
 
 const describeBlock = ({ route, handler, proven, location, durationMs }: BlockRow): string =>

@@ -103,8 +103,14 @@ it('a block is explained with its source, since when, the last hour, the request
     'Verify after the change:',
     '- the request above no longer blocks: the page has no new block at src/reports.ts:10:3',
     '- code that computes for long runs in a worker thread (@Offload), in pieces, or on fewer rows',
-    '- a test keeps it: expectWork(app, { get: "/reports/:id" }, { blockedMs: { atMost: 50 } })',
+    '- a test keeps it: expectWork(app, { get: "/reports/:id" }, { blockedMs: { atMost: 50 } }), with its parameters filled in',
   ]);
+});
+
+it('proposes no test of a request for a block of a cron job', () => {
+  const text = explainBlock(data, { ...block, route: 'CRON ReportsJob.rebuild' }, around);
+  expect(text).toContain('- code that computes for long runs in a worker thread');
+  expect(text).not.toContain('expectWork');
 });
 
 it('a verdict is explained with the command that explains its route', () => {
