@@ -6,7 +6,7 @@ import { LatencyFigures } from './ports/latency-figures.js';
 import type { HealthReason, Overview } from './ports/overview.js';
 import { inRootContext } from './core/root-context.js';
 import { Recordings } from './ports/recording.js';
-import type { PerfSink, PerfSinkHost } from './core/sink.js';
+import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import { inOneTurn, type Steps } from './core/turns.js';
 import { Compression } from './compression/compression.feature.js';
@@ -15,7 +15,7 @@ import { EventLoop } from './event-loop/event-loop.js';
 import { PlainWitness } from './event-loop/plain-witness.js';
 import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import { PerfApplication } from './request/application.js';
-import { controllerMethods, RouteHandlers } from './request/handlers.js';
+import { controllerMethods, findHandler } from './request/handlers.js';
 import { isFeature, refuseMissingExtensions, readToken, type PerfExtension } from './request/extension.js';
 import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
 import { observeAdapter, choosePlatform, startBeforeParsers } from './request/adapter.js';
@@ -106,16 +106,14 @@ export class PerfRuntime implements Overview {
       logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
     for (const name of keptOn())
       logger.warn(`NESTJS_PERF_OFF names \`${name}\`, which stays on: it is the application's own work.`);
-    const platform = given === null ? null : choosePlatform(given, logger);
+    const platform = given === null ? null : choosePlatform(given, application);
     const adapter = platform === null ? null : given;
     this.platform = platform;
     requests.platform = platform;
     const handlers = controllerMethods(modules);
-    routes.handlers = new RouteHandlers(handlers);
+    routes.findHandler = (method, pattern) => findHandler(handlers, method, pattern);
     for (const { paths } of handlers) for (const path of paths) routes.declared.add(path);
-    if (adapter !== null && platform !== null && this.observesRequests()) {
-      observeAdapter(adapter, platform, requests, routes);
-    }
+    if (adapter !== null && platform !== null && this.observesRequests()) observeAdapter(adapter, platform, application);
     for (const feature of this.features) await feature.install?.({ modules, handlers, platform, adapter });
     const { snapshotEndpoint } = options;
     if (platform !== null && snapshotEndpoint !== null) {
@@ -123,7 +121,7 @@ export class PerfRuntime implements Overview {
       installSnapshotEndpoint(platform, snapshotEndpoint, () => this.snapshot(), report);
     }
     if (adapter !== null) this.shutdown.watch(adapter.getHttpServer() as Server | undefined);
-    await recorder.start((sink) => this.hostFor(sink, platform), options.flushTimeoutMs);
+    await recorder.start(() => this.createHost(platform), options.flushTimeoutMs);
     this.sinksMayRegister = false;
     this.connectPipeline();
   }
@@ -245,7 +243,7 @@ export class PerfRuntime implements Overview {
     return { ready: reasons.length === 0, reasons };
   }
 
-  private hostFor({ name }: PerfSink, platform: Platform | null): PerfSinkHost {
+  private createHost(platform: Platform | null): PerfSinkHost {
     const { report, requests } = this.application;
     const latency = this.provided(LatencyFigures);
     return {
@@ -255,7 +253,7 @@ export class PerfRuntime implements Overview {
       get: (path, answer) => {
         if (platform === null || !this.sinksMayRegister) return;
         this.paths.push(path);
-        platform.rawRoute(path, `sink "${name}"`, answer);
+        platform.rawRoute(path, answer);
       },
       witness: (read) => {
         if (this.sinksMayRegister) (this.plainWitness ?? this.provided(EventLoop)?.witness)?.expose(read);

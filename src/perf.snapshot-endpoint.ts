@@ -37,5 +37,5 @@ export function installSnapshotEndpoint(
     const cause = `the snapshot endpoint failed: ${reason}`;
     report.report(cause, `${cause}. Its caller was answered with 500.`);
   };
-  platform.rawRoute(path, '`snapshotEndpoint`', guarded(authorize, answer, failed));
+  platform.rawRoute(path, guarded(authorize, answer, failed));
 }

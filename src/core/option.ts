@@ -176,30 +176,16 @@ function unknownKey(prefix: string, key: string, known: readonly string[]): Perf
   return new PerfError('PERF_ERR_OPTION', `\`${prefix}${key.slice(0, 60)}\` is not an option. ${advice}`);
 }
 
+/** The known name that shares most letters with the key at both ends; null where that is not half of them. */
 function findNearest(key: string, known: readonly string[]): string | null {
-  let best: string | null = null;
-  let bestDistance = Math.max(2, Math.ceil(key.length / 2));
-  for (const candidate of known) {
-    const distance = measureDistance(key.slice(0, 60).toLowerCase(), candidate.toLowerCase());
-    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
-  }
-  return best;
-}
-
-/** 0 when only the unit is missing: `slow` for `slowMs`. */
-function measureDistance(key: string, candidate: string): number {
-  return key.length > 2 && candidate.startsWith(key) ? 0 : editDistance(key, candidate);
-}
-
-/** Levenshtein's distance, one row at a time. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
-    }
-    row = next;
-  }
-  return row[b.length]!;
+  const given = key.slice(0, 60).toLowerCase();
+  const countShared = (candidate: string): number => {
+    const name = candidate.toLowerCase();
+    let [start, end] = [0, 0];
+    while (start < given.length && given[start] === name[start]) start += 1;
+    while (end < given.length - start && given.at(-1 - end) === name.at(-1 - end)) end += 1;
+    return start + end;
+  };
+  const [best] = known.toSorted((a, b) => countShared(b) - countShared(a));
+  return best === undefined || 2 * countShared(best) <= given.length ? null : best;
 }

@@ -13,8 +13,6 @@ const MAX_HELD = 10_000;
 const BATCH = 500;
 const FLUSH_EVERY_MS = 1_000;
 
-type HostOf = (sink: PerfSink) => PerfSinkHost;
-
 /** Bounded buffer, batches, sinks, each with a lane of its own: one that throws or hangs costs the others nothing. */
 export class Recorder {
   /** Lost because the buffer was full, before any sink saw them. */
@@ -51,8 +49,8 @@ export class Recorder {
   }
 
   /** Starts all sinks at once. A wrong option of one stops the boot; a sink that fails otherwise, or is late, is reported and left out. */
-  async start(hostOf: HostOf, deadlineMs: number): Promise<void> {
-    const [refusal] = await settleAll(this.lanes.map((lane) => lane.start(hostOf, deadlineMs)));
+  async start(createHost: () => PerfSinkHost, deadlineMs: number): Promise<void> {
+    const [refusal] = await settleAll(this.lanes.map((lane) => lane.start(createHost(), deadlineMs)));
     if (refusal !== undefined) throw refusal;
   }
 
@@ -147,8 +145,7 @@ class SinkLane {
     return this.state === 'started';
   }
 
-  async start(hostOf: HostOf, deadlineMs: number): Promise<void> {
-    const host = hostOf(this.sink);
+  async start(host: PerfSinkHost, deadlineMs: number): Promise<void> {
     this.host = host;
     try {
       const started = await within(deadlineMs, async () => this.sink.start?.(host));

@@ -17,7 +17,7 @@ import {
   type FeatureBoot,
   type FeatureDefinition,
 } from '../request/feature.js';
-import type { RawAnswer } from '../request/answer.js';
+import type { RawAnswer } from '../request/platform.js';
 import { Access, findAddress } from './access.js';
 import { Answers } from './answers.js';
 import { dashboardOption, tokenOfEnvironment, type ResolvedDashboard } from './dashboard.options.js';
@@ -55,7 +55,7 @@ export class Dashboard implements Feature {
     const about = { script: script.name, style: style.name, path: options.path };
     const answers = new Answers(this.access, host.nowMs, view, this.profiler, about, this.logAddress);
     const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
-      platform.rawRoute(`${options.path}${path}`, '`dashboard`', this.safe(answer));
+      platform.rawRoute(`${options.path}${path}`, this.safe(answer));
     get('', answers.page);
     get('/', answers.page);
     get('/data', answers.data);

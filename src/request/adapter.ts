@@ -2,21 +2,26 @@ import { EventEmitter } from 'node:events';
 import { RequestMethod } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Reporter } from '../core/reporter.js';
-import { storedRequest } from './request-state.js';
-import type { Routes } from './routes.js';
-import { ExpressPlatform } from './express.js';
+import type { PerfApplication } from './application.js';
+import { findExpressRoute } from './express.js';
 import { FastifyPlatform } from './fastify.js';
-import { stateOf, type RequestTracker } from './tracker.js';
 import { OtherPlatform } from './other-adapter.js';
 import type { Platform } from './platform.js';
+import { storedRequest } from './request-state.js';
+import { stateOf, type RequestTracker } from './tracker.js';
+
+type Application = Pick<PerfApplication, 'requests' | 'routes' | 'logger'>;
 
 /** The platform behind Nest's adapter; null, with a warning, for one whose server is none of Node's. */
-export function choosePlatform(adapter: AbstractHttpAdapter, logger: Reporter): Platform | null {
+export function choosePlatform(
+  adapter: AbstractHttpAdapter,
+  { requests, routes, logger }: Application,
+): Platform | null {
   const type = adapter.getType();
-  if (type === 'fastify') return new FastifyPlatform(adapter.getInstance());
-  if (type === 'express') return new ExpressPlatform(adapter, !emitsRoutes(adapter));
-  if (adapter.getHttpServer() instanceof EventEmitter) return new OtherPlatform(adapter);
+  if (type === 'fastify') return new FastifyPlatform(adapter.getInstance(), requests, routes);
+  if (type === 'express')
+    return new OtherPlatform(adapter, requests, type, (state) => findExpressRoute(state, routes, !emitsRoutes(adapter)));
+  if (adapter.getHttpServer() instanceof EventEmitter) return new OtherPlatform(adapter, requests);
   logger.warn(
     `The server of the HTTP adapter "${type}" is none of Node's: requests are neither measured nor compressed, and ` +
       '@DeferWork does nothing. Resources and the event loop are still observed.',
@@ -28,14 +33,13 @@ export function choosePlatform(adapter: AbstractHttpAdapter, logger: Reporter): 
 export function observeAdapter(
   adapter: AbstractHttpAdapter,
   platform: Platform,
-  requests: RequestTracker,
-  routes: Routes,
+  { requests, routes }: Application,
 ): void {
   // Before body parsers and middleware: the server's own event shows the requests that they answer, too.
   const server = adapter.getHttpServer() as Server;
   requests.isServerShared = isShared(server, platform);
   server.prependListener('request', requests.arrive);
-  platform.observe(requests, routes);
+  platform.observe();
   // Before 12.2 Nest's function around a triggered route loses the version and the options that Fastify reads from it.
   if (platform.kind === 'fastify' || !emitsRoutes(adapter)) return;
   const before = adapter.getOnRouteTriggered();

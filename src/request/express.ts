@@ -1,6 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { AbstractHttpAdapter } from '@nestjs/core';
-import { OtherPlatform } from './other-adapter.js';
 import type { RequestState } from './request-state.js';
 import type { Route, Routes } from './routes.js';
 
@@ -10,29 +8,20 @@ interface ExpressRequest extends IncomingMessage {
   readonly baseUrl?: string;
 }
 
-export class ExpressPlatform extends OtherPlatform {
-  override readonly kind = 'express';
-
-  constructor(
-    adapter: AbstractHttpAdapter,
-    /** Nest emits no routes: the framework's may be Nest's. */
-    private readonly isOldNest: boolean,
-  ) {
-    super(adapter);
-  }
-
-  override get listener(): unknown {
-    return this.application.getInstance();
-  }
-
-  /** A route that Nest has not registered, or the mount path of a function that answers by itself, as GraphQL servers do. */
-  override findRoute({ request, closed, status }: RequestState, routes: Routes): Route | null {
-    if (request === null || (closed && status === 404)) return null;
-    const { route, baseUrl = '' } = request as ExpressRequest;
-    const path = route?.path;
-    const pattern = `${maskMount(baseUrl)}${isPath(path) ? [path].flat().map(String).join('|') : ''}`;
-    return pattern === '' ? null : routes.findOfFramework(request.method, pattern, this.isOldNest && baseUrl === '');
-  }
+/**
+ * A route that Nest has not registered, or the mount path of a function that answers by itself, as GraphQL servers do.
+ * `isOldNest`: Nest emits no routes, so the framework's may be Nest's.
+ */
+export function findExpressRoute(
+  { request, closed, status }: RequestState,
+  routes: Routes,
+  isOldNest: boolean,
+): Route | null {
+  if (request === null || (closed && status === 404)) return null;
+  const { route, baseUrl = '' } = request as ExpressRequest;
+  const path = route?.path;
+  const pattern = `${maskMount(baseUrl)}${isPath(path) ? [path].flat().map(String).join('|') : ''}`;
+  return pattern === '' ? null : routes.findOfFramework(request.method, pattern, isOldNest && baseUrl === '');
 }
 
 /** Any code may set `req.route`. Express leaves the last one there, which for wildcards is mostly a middleware's. */

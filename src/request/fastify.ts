@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createAnswer, type Answer, type Platform, type RawAnswer } from './platform.js';
 import type { RequestState } from './request-state.js';
 import { ownRoute, type Route, type Routes } from './routes.js';
 import { stateOf, type RequestTracker } from './tracker.js';
-import { createAnswer, type Answer, type RawAnswer } from './answer.js';
-import type { Platform } from './platform.js';
 
 interface FastifyRequest {
   readonly raw: IncomingMessage;
@@ -40,12 +39,17 @@ export class FastifyPlatform implements Platform {
   private readonly declaredMethods = new Map<string, string>();
   private registering = true;
 
-  constructor(readonly application: FastifyInstance) {}
+  constructor(
+    readonly application: FastifyInstance,
+    private readonly requests: RequestTracker,
+    private readonly routes: Routes,
+  ) {}
 
   /** `inject()` and servers of the application's own emit no `request` to us. */
-  observe(requests: RequestTracker, routes: Routes): void {
+  observe(): void {
+    const { requests } = this;
     this.application.addHook('onRoute', (route) => {
-      if (this.registering) this.watchRoute(route, requests, routes);
+      if (this.registering) this.watchRoute(route);
     });
     this.application.addHook('onRequest', (request, reply, done) => {
       const state = requests.reach(request.raw, reply.raw);
@@ -63,19 +67,20 @@ export class FastifyPlatform implements Platform {
   }
 
   /** A route that Nest has not registered, or of a request that another hook has answered before the route's own. */
-  findRoute(state: RequestState, routes: Routes): Route | null {
+  findRoute(state: RequestState): Route | null {
     // Still the raw request: an earlier middleware answered before any hook ran.
     if (state.frameworkRequest === state.request) return null;
     const { raw, routeOptions } = state.frameworkRequest as FastifyRequest;
     const { url } = routeOptions;
     if (url === undefined) return null;
     const declared = this.declaredMethods.get(`${raw.method} ${url}`);
-    if (declared !== undefined) return routes.findOfNest(declared, url).forMethod(raw.method);
-    return routes.findOfFramework(raw.method, url, false);
+    if (declared !== undefined) return this.routes.findOfNest(declared, url).forMethod(raw.method);
+    return this.routes.findOfFramework(raw.method, url, false);
   }
 
   /** By a hook of the route's own: `request.routeOptions` would parse the headers of every request. */
-  private watchRoute(registered: RegisteredRoute, requests: RequestTracker, routes: Routes): void {
+  private watchRoute(registered: RegisteredRoute): void {
+    const { requests, routes } = this;
     const { url, method, onRequest = [] } = registered;
     const isList = Array.isArray(method);
     for (const one of [method].flat()) this.declare(one, url, isList ? 'ALL' : one);
@@ -83,7 +88,6 @@ export class FastifyPlatform implements Platform {
     if (method === 'GET') this.declare('HEAD', url, 'GET');
     const declared = isList ? 'ALL' : this.declaredMethods.get(`${method as string} ${url}`)!;
     routes.declared.add(url);
-    routes.handlers.learn(declared, url);
     let route: Route | null = null;
     const trigger: OnRequest = (request, _reply, done) => {
       const state = stateOf(request.raw);
@@ -99,7 +103,7 @@ export class FastifyPlatform implements Platform {
     if (!this.declaredMethods.has(key)) this.declaredMethods.set(key, declared);
   }
 
-  rawRoute(path: string, _owner: string, answer: RawAnswer): void {
+  rawRoute(path: string, answer: RawAnswer): void {
     const route = ownRoute(path);
     try {
       // Fastify logs each request with its URL, and a URL may contain a token.

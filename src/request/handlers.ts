@@ -74,72 +74,26 @@ function texts(paths: unknown): string[] {
   return all.map((path) => (path === '' ? '' : `/${path}`));
 }
 
-/** A handler whose own path ends a route's. `prefix`: the part before it without its version, `'/api'`. */
-interface Candidate {
-  readonly method: ControllerMethod;
-  readonly pathLength: number;
-  readonly versionLength: number;
-  readonly prefix: string;
-}
-
-/** Finds the handler behind a route: Nest emits a request method and a full path, with neither the handler nor the global prefix. */
-export class RouteHandlers {
-  private readonly learned = new Set<string>();
-  /** The routes that each text may be the prefix of. The application's own prefix precedes most of them. */
-  private readonly routesByPrefix = new Map<string, number>();
-
-  constructor(private readonly methods: readonly ControllerMethod[]) {}
-
-  /** Takes a registered route as evidence of the global prefix. */
-  learn(label: string, pattern: string): void {
-    const key = `${label} ${pattern}`;
-    if (this.learned.has(key)) return;
-    this.learned.add(key);
-    for (const prefix of new Set(this.listCandidates(label, pattern).map((candidate) => candidate.prefix)))
-      this.routesByPrefix.set(prefix, this.countRoutes(prefix) + 1);
-  }
-
-  /** Null for a route that no controller declares. Handlers that share it, by version header or host, share a name. */
-  find(label: string, pattern: string): RouteHandler | null {
-    this.learn(label, pattern);
-    let best: Candidate[] = [];
-    for (const candidate of this.listCandidates(label, pattern)) {
-      const order = best.length === 0 ? 1 : this.compare(candidate, best[0]!);
-      if (order > 0) best = [candidate];
-      else if (order === 0) best.push(candidate);
+/**
+ * Finds the handler behind a route of Nest's, which emits a full path without its handler: the one whose own path is the longest end
+ * of it, then by the version before that end. Null where no controller declares it. Handlers that share a route share a name.
+ */
+export function findHandler(methods: readonly ControllerMethod[], label: string, pattern: string): RouteHandler | null {
+  const path = pattern === '/' ? '' : pattern.replace(/\/+$/, '');
+  let best: { handler: RouteHandler; length: number; versionLength: number }[] = [];
+  for (const { requestMethod, paths, versions, handler } of methods) {
+    if (RequestMethod[requestMethod] !== label) continue;
+    for (const { length } of paths.filter((end) => path.endsWith(end))) {
+      const before = path.slice(0, path.length - length);
+      const matched = versions.filter((version) => before.endsWith(version));
+      const versionLength = Math.max(0, ...matched.map((version) => version.length));
+      const [known] = best;
+      const order = known === undefined ? 1 : length - known.length || versionLength - known.versionLength;
+      if (order > 0) best = [];
+      if (order >= 0) best.push({ handler, length, versionLength });
     }
-    return joinHandlers(best.map(({ method }) => method.handler));
   }
-
-  /** With the global prefix; else by the longest path of their own, then by the longest version. */
-  private compare(one: Candidate, other: Candidate): number {
-    return (
-      this.countRoutes(one.prefix) - this.countRoutes(other.prefix) ||
-      one.pathLength - other.pathLength ||
-      one.versionLength - other.versionLength
-    );
-  }
-
-  private countRoutes(prefix: string): number {
-    return this.routesByPrefix.get(prefix) ?? 0;
-  }
-
-  private listCandidates(label: string, pattern: string): Candidate[] {
-    const path = pattern === '/' ? '' : pattern.replace(/\/+$/, '');
-    const methods = this.methods.filter(({ requestMethod }) => RequestMethod[requestMethod] === label);
-    return methods.flatMap((method) =>
-      method.paths.filter((end) => path.endsWith(end)).map((end) => readCandidate(method, path, end.length)),
-    );
-  }
-}
-
-/** Under URI versioning the path before the handler's own ends with a version. */
-function readCandidate(method: ControllerMethod, path: string, pathLength: number): Candidate {
-  const before = path.slice(0, path.length - pathLength);
-  const versions = method.versions.filter((version) => before.endsWith(version));
-  const versionLength = Math.max(0, ...versions.map(({ length }) => length));
-  const prefix = versionLength === 0 ? before : before.slice(0, before.lastIndexOf('/'));
-  return { method, pathLength, versionLength, prefix };
+  return joinHandlers(best.map(({ handler }) => handler));
 }
 
 function joinHandlers(handlers: readonly RouteHandler[]): RouteHandler | null {

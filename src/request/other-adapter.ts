@@ -1,23 +1,26 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { AbstractHttpAdapter } from '@nestjs/core';
+import { createAnswer, type Answer, type Platform, type RawAnswer } from './platform.js';
 import { requestContext, storedRequest, type RequestState } from './request-state.js';
-import { ownRoute, type Route, type Routes } from './routes.js';
-import { createAnswer, type Answer, type RawAnswer } from './answer.js';
+import { ownRoute, type Route } from './routes.js';
 import { stateOf, type RequestTracker } from './tracker.js';
-import type { Platform } from './platform.js';
 
-/** An adapter that is known by Nest's abstract class alone: Nest's NodeAdapter, or one of the application's own. */
+/** An adapter by Nest's abstract class alone: Express, Nest's NodeAdapter, or one of the application's own. */
 export class OtherPlatform implements Platform {
-  readonly kind: 'express' | 'other' = 'other';
-
-  constructor(readonly application: AbstractHttpAdapter) {}
+  constructor(
+    readonly application: AbstractHttpAdapter,
+    private readonly requests: RequestTracker,
+    readonly kind: 'express' | 'other' = 'other',
+    readonly findRoute: (state: RequestState) => Route | null = () => null,
+  ) {}
 
   get listener(): unknown {
-    return null;
+    return this.kind === 'express' ? this.application.getInstance() : null;
   }
 
   /** Servers of the application's own emit no `request` to us. */
-  observe(requests: RequestTracker): void {
+  observe(): void {
+    const { requests } = this;
     this.application.use((request: unknown, response: unknown, next: () => void) => {
       const isNodes = request instanceof IncomingMessage;
       // Another adapter may have requests of its own, found in the context store.
@@ -30,11 +33,7 @@ export class OtherPlatform implements Platform {
     });
   }
 
-  findRoute(_state: RequestState, _routes: Routes): Route | null {
-    return null;
-  }
-
-  rawRoute(path: string, _owner: string, answer: RawAnswer): void {
+  rawRoute(path: string, answer: RawAnswer): void {
     const route = ownRoute(path);
     const handle = async (request: unknown, response: unknown, next?: (error: unknown) => void): Promise<void> => {
       const state = stateOf(request) ?? requestContext.getStore() ?? null;

@@ -80,13 +80,6 @@ export const routeName = ({ method, pattern }: Route): string => `${method} ${pa
 /** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
 export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && !route.ignored;
 
-/** The handlers of controllers, by a request method (`'GET'`, …, or `'ALL'`) and a path that Nest has registered. */
-export interface HandlerFinder {
-  /** Null where no controller declares the route. */
-  find(method: string, pattern: string): RouteHandler | null;
-  learn(method: string, pattern: string): void;
-}
-
 /** Routes beside Nest's: a mounted router's path contains what clients sent, so their number is bounded. */
 const MAX_FRAMEWORK_ROUTES = 200;
 
@@ -95,8 +88,8 @@ export class Routes {
   readonly all: Route[] = [];
   /** Parameters of routes that no request has reached yet are among them. */
   readonly declared = new DeclaredParameters();
-  /** Set once controllers are known. */
-  handlers: HandlerFinder = { find: () => null, learn: () => {} };
+  /** The controller's method behind a request method (`'GET'`, …, or `'ALL'`) and a path of Nest's. Set once controllers are known. */
+  findHandler: (method: string, pattern: string) => RouteHandler | null = () => null;
   private readonly listeners: ((route: Route) => void)[] = [];
   private unmatchedRoute: Route | null = null;
   /** By declared method, then by pattern. */
@@ -121,7 +114,7 @@ export class Routes {
     if (routes === undefined) this.ofNest.set(method, (routes = new Map()));
     const known = routes.get(pattern);
     if (known !== undefined) return known;
-    const route = this.create(methodLabel(method), pattern, this.handlers.find(method, pattern));
+    const route = this.create(methodLabel(method), pattern, this.findHandler(method, pattern));
     routes.set(pattern, route);
     return route;
   }
@@ -133,7 +126,7 @@ export class Routes {
     const known = this.ofFramework.get(key);
     if (known !== undefined) return known;
     const declared = isNest
-      ? [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'].find((one) => this.handlers.find(one, pattern) !== null)
+      ? [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'].find((one) => this.findHandler(one, pattern) !== null)
       : undefined;
     const route =
       declared === undefined

@@ -3,12 +3,13 @@ import type { Socket } from 'node:net';
 import type { MonotonicClock } from '../core/clock.js';
 import type { DeclaredParameters } from '../core/declared-parameters.js';
 import { LinkedList } from '../core/linked-list.js';
+import { callAll } from '../core/listeners.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { SpanRef } from '../core/record.js';
 import { requestContext, RequestState, type RequestOwner } from './request-state.js';
 import type { Route, Routes } from './routes.js';
-import type { Answer } from './answer.js';
+import type { Platform } from './platform.js';
 import { isHeadSent, isHttp2, readSentStatus, wasReset } from './response-status.js';
 
 const STATE: unique symbol = Symbol('perf:state');
@@ -34,13 +35,6 @@ export function stateOf(requestOrResponse: unknown): RequestState | null {
   return given[STATE] ?? given.req?.[STATE] ?? given.raw?.[STATE] ?? given.raw?.req?.[STATE] ?? null;
 }
 
-/** The part of a server framework that requests need. */
-export interface RequestPlatform {
-  /** The route that the framework has matched; null for none. May throw: it reads fields that an application can have changed. */
-  findRoute(state: RequestState, routes: Routes): Route | null;
-  answer(response: unknown, answer: Answer): void;
-}
-
 export const findTracker = (state: RequestState): RequestTracker => state.owner as RequestTracker;
 
 /** One step of the pipeline. Runs on the request path. */
@@ -56,26 +50,24 @@ export interface Pipeline {
 
 /** Start and end of every request of one application, each exactly once, and those in flight. */
 export class RequestTracker implements RequestOwner {
-  platform: RequestPlatform | null = null;
+  platform: Platform | null = null;
   deferrer: RequestOwner['deferrer'] = null;
   experiments: RequestOwner['experiments'] = null;
   sharedAnswers: RequestOwner['sharedAnswers'] = null;
   works: object | null = null;
   /** The active span, from a sink that knows a tracer; null without one. */
   readSpan: (() => SpanRef | null) | null = null;
-  /** Set once, before the first request: pipeline.ts has the list. */
+  /** Set before the first request: pipeline.ts has the list. */
   pipeline: Pipeline = { started: [], ended: [] };
   /** Others listen to the server as well: a request is the framework's once its first middleware or hook has run. */
   isServerShared = false;
-  /** Called with each request or scope that has ended, after the steps. They must not throw. */
-  readonly endListeners = new Set<RequestStep>();
   private readonly open = new LinkedList<RequestState>();
   private sequence = 0;
   private readonly idPrefix = Math.random().toString(36).slice(2, 10);
   private waiters: (() => void)[] = [];
 
   constructor(
-    private readonly nowMs: MonotonicClock,
+    readonly nowMs: MonotonicClock,
     private readonly routes: Routes,
     readonly report: OncePerCause,
   ) {}
@@ -87,7 +79,7 @@ export class RequestTracker implements RequestOwner {
   findRoute(state: RequestState): Route | null {
     if (state.request === null || this.platform === null) return null;
     try {
-      return this.platform.findRoute(state, this.routes);
+      return this.platform.findRoute(state);
     } catch (error) {
       const cause = `the route of a request could not be read: ${reasonOf(error)}`;
       this.report.report(cause, `${cause}. The request is not affected.`);
@@ -159,7 +151,7 @@ export class RequestTracker implements RequestOwner {
     const state = new RequestState(null, null, this.nowMs(), this);
     state.within = within;
     if (within === null) return this.begun(state);
-    this.run(this.pipeline.scoped ?? [], state);
+    this.run(this.pipeline.scoped, state);
     return state;
   }
 
@@ -167,15 +159,6 @@ export class RequestTracker implements RequestOwner {
     this.open.add(state);
     this.run(this.pipeline.started, state);
     return state;
-  }
-
-  headSent(state: RequestState): void {
-    state.firstByteMs = this.nowMs();
-  }
-
-  /** When the response of a request has been written, monotonic milliseconds; {@link end} follows. */
-  written(state: RequestState): void {
-    state.endedMs = this.nowMs();
   }
 
   /** Ends a request or scope. A second call changes nothing. Never throws. */
@@ -188,19 +171,11 @@ export class RequestTracker implements RequestOwner {
     state.route ??= this.routes.unmatched.forMethod(state.request?.method);
     this.open.delete(state);
     this.run(this.pipeline.ended, state);
-    for (const listener of this.endListeners) listener(state);
     if (this.waiters.length > 0) this.wakeIfSettled();
   }
 
-  private run(steps: readonly RequestStep[], state: RequestState): void {
-    for (const step of steps) {
-      try {
-        step(state);
-      } catch (error) {
-        const cause = `a step of the request pipeline failed: ${reasonOf(error)}`;
-        this.report.report(cause, `${cause}. The request is not affected.`);
-      }
-    }
+  private run(steps: readonly RequestStep[] | undefined, state: RequestState): void {
+    if (steps !== undefined) callAll(steps, state, this.report, 'a step of the request pipeline');
   }
 
   /** Resolves when no request whose response has been ended is still in flight. Open streams are not waited for. */
@@ -225,11 +200,12 @@ export class RequestTracker implements RequestOwner {
 
 /** Calls the function of the response's prototype, Node's own or Express's, and notes when the head was sent. */
 export function noteHead(this: ServerResponse, ...head: unknown[]): ServerResponse {
+  const state = stateOf(this);
   // `this` may be an object that the application derives from the response.
-  const prototype = Object.getPrototypeOf(stateOf(this)?.response ?? this) as WritesHead;
+  const prototype = Object.getPrototypeOf(state?.response ?? this) as WritesHead;
   const returned = prototype.writeHead.apply(this, head);
   // Node refuses a head by throwing.
-  headSent(this);
+  noteFirstByte(state);
   return returned;
 }
 
@@ -242,20 +218,19 @@ const notingAfter =
   (patched: (...head: never[]) => ServerResponse) =>
   (...head: never[]): ServerResponse => {
     const response = patched(...head);
-    headSent(response);
+    noteFirstByte(stateOf(response));
     return response;
   };
 
-function headSent(response: ServerResponse): void {
-  const state = stateOf(response);
-  if (state !== null && state.firstByteMs === 0 && !state.closed) findTracker(state).headSent(state);
+function noteFirstByte(state: RequestState | null): void {
+  if (state !== null && state.firstByteMs === 0 && !state.closed) state.firstByteMs = findTracker(state).nowMs();
 }
 
 function onFinish(this: ServerResponse): void {
   const state = stateOf(this);
   if (state === null) return;
   // HTTP/2 emits `finish` even when the client has cancelled the stream: `close` decides.
-  if (isHttp2(this)) findTracker(state).written(state);
+  if (isHttp2(this)) state.endedMs = findTracker(state).nowMs();
   else findTracker(state).end(state, this.statusCode, false);
 }
 

@@ -109,7 +109,7 @@ describe('the pipeline of a request', () => {
       }
       expect(steps).toEqual(whole.steps);
       expect(warnings).toEqual([
-        `a step of the request pipeline failed: ${broken} is broken. The request is not affected.`,
+        `a step of the request pipeline failed: ${broken} is broken. Requests are not affected.`,
       ]);
       expect(whole.warnings).toEqual([]);
       expect(requests.inFlight).toBe(0);

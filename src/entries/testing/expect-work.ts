@@ -87,15 +87,18 @@ async function follow<T>(
 ): Promise<{ state: RequestState; answer: T }> {
   let ended!: (state: RequestState) => void;
   const end = new Promise<RequestState>((resolve) => (ended = resolve));
-  const hear = (state: RequestState): void => {
+  const step = (state: RequestState): void => {
     if (state.id === id) ended(state);
   };
-  requests.endListeners.add(hear);
+  const { pipeline } = requests;
+  requests.pipeline = { ...pipeline, ended: [...pipeline.ended, step] };
   try {
     const answer = await work();
     if (await within(END_DEADLINE_MS, () => end)) return { state: await end, answer };
   } finally {
-    requests.endListeners.delete(hear);
+    // Another call may have added a step of its own meanwhile.
+    const { pipeline: now } = requests;
+    requests.pipeline = { ...now, ended: now.ended.filter((one) => one !== step) };
   }
   throw new Error(
     `expectWork(): the request was answered, but PerfModule has not seen it end within ${END_DEADLINE_MS} ms. ` +

@@ -132,7 +132,7 @@ describe('the options of resilience()', () => {
     [
       'an unknown key',
       upstreams({ deadlineMs: 1, retry: 1 }),
-      '`resilience.upstreams.github.retry` is not an option. Known options: deadlineMs, retries, maxInFlight, breaker, isFailure.',
+      '`resilience.upstreams.github.retry` is not an option. Did you mean `resilience.upstreams.github.retries`?',
     ],
     [
       'a ratio',

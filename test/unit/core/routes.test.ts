@@ -18,7 +18,7 @@ beforeEach(() => {
       uncompressed: false,
     };
   };
-  routes.handlers = { find, learn: () => {} };
+  routes.findHandler = find;
   announced = [];
   routes.listen((route) => void announced.push(route));
 });
