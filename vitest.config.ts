@@ -87,9 +87,9 @@ export default defineConfig({
     coverage: {
       provider: 'v8',
       include: ['src/**'],
-      // Runs as text in a thread of its own, where V8 knows no file of it; process tests and the mutations cover it.
+      // They run as text in a thread of their own, where V8 knows no file of them; process tests and the mutations cover them.
       // So does the page in a browser.
-      exclude: ['src/event-loop/sampler.thread.ts', 'src/dashboard/page'],
+      exclude: ['src/event-loop/*.thread.ts', 'src/dashboard/page'],
       reporter: ['text', 'json-summary'],
       reportOnFailure: true,
       thresholds: { lines: 95 },

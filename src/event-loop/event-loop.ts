@@ -65,12 +65,12 @@ export class EventLoop implements Feature {
       () => requests.inFlight,
       (block) => this.holdBlock(block),
       () => this.passTick(),
+      () => this.sampler.wake(),
     );
     const { words } = this.watch.beat;
-    this.witness = port === null ? null : new Witness({ port, host, wedgedMs }, words, timing, logger, report);
     const methods = (): ReadonlySet<string> => this.rules.methods?.names() ?? new Set();
-    const holders = this.witness === null ? null : { port: this.witness.holderPort, methods };
-    const sampler = new Sampler(words, timing, requests, stack, report, holders);
+    this.witness = port === null ? null : new Witness({ port, host, wedgedMs }, methods, logger, report);
+    const sampler = new Sampler(words, timing, requests, stack, report, this.witness);
     this.sampler = sampler;
     const profile = options.profile ? new LoopProfile(requests, monotonicMs) : null;
     this.profile = profile;
@@ -100,7 +100,8 @@ export class EventLoop implements Feature {
   }
 
   start(): void {
-    this.witness?.start();
+    // A probe of a starting process is answered by its thread.
+    if (this.witness !== null) this.startWatching();
     this.watch.start();
   }
 
@@ -139,10 +140,10 @@ export class EventLoop implements Feature {
     this.profiler?.close();
     this.watch.stop();
     this.closed = true;
-    this.sampler.stop();
+    const stopped = this.sampler.stop();
     this.pending.close();
     await Promise.all(this.recording);
-    await this.witness?.close();
+    await stopped;
     this.sampler.close();
     this.gc.stop();
   }

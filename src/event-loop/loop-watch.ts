@@ -53,6 +53,7 @@ export class LoopWatch {
     private readonly inFlight: () => number,
     private readonly onBlock: (block: Block) => void,
     private readonly onTick: () => void = () => {},
+    private readonly onWake: () => void = () => {},
   ) {
     const nowMs = gauges.nowMs();
     this.beat = new Beat(timing.thresholdMs, nowMs, (fromMs, toMs) => this.reportBlock(fromMs, toMs));
@@ -97,9 +98,8 @@ export class LoopWatch {
     this.awake = true;
     this.readCounters(nowMs);
     this.tickEvery(this.timing.tickMs);
-    const { words } = this.beat;
-    Atomics.store(words, WORD.mode, MODE.awake);
-    Atomics.notify(words, WORD.mode);
+    Atomics.store(this.beat.words, WORD.mode, MODE.awake);
+    this.onWake();
   }
 
   private park(): void {

@@ -1,8 +1,8 @@
-import type { MessagePort } from 'node:worker_threads';
 import type { KernelTexts } from '../ports/kernel-files.js';
 import type { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import type { Position } from './source-lines.js';
+import type { Exposition, WitnessMessage, WitnessOptions } from './witness.thread.js';
 
 /** The input of the sampler's thread. */
 export interface SamplerThreadData {
@@ -10,28 +10,36 @@ export interface SamplerThreadData {
   /** The thread's function can import nothing. */
   readonly beat: { readonly WORD: typeof WORD; readonly MODE: typeof MODE; readonly UNITS_PER_MS: typeof UNITS_PER_MS };
   readonly timing: Timing;
+  /** Origin of the main thread's clock on the kernel's, which all threads read. */
   readonly originMs: number;
   readonly probeName: string;
+  /** False where the inspector cannot be used: the thread only serves the witness. */
+  readonly takesSamples: boolean;
   readonly workingDirectory: string | null;
   readonly reportsHangs: boolean;
   /** The main thread has maps of its own for files that a loader has transpiled. */
   readonly loaderMaps: boolean;
-  /** Receives a `LoopHolder` from each stack of a blocked loop, named by these provider methods; null without `port`. */
-  readonly witness: { readonly port: MessagePort; readonly methods: ReadonlySet<string> } | null;
+  /** `/live` names these methods of providers; null without `port`. */
+  readonly witness: (WitnessOptions & { readonly methods: ReadonlySet<string> }) | null;
 }
 
-export interface LocationsRequest {
-  readonly id: number;
-  readonly positions: readonly Position[];
-}
-/** Requests the texts of small files. */
-export interface FilesRequest {
-  readonly id: number;
-  readonly paths: readonly string[];
-}
+/** Requests the source lines of positions, or the texts of small files. */
+export type ThreadQuestion = { readonly id: number } & (
+  | { readonly positions: readonly Position[] }
+  | { readonly paths: readonly string[] }
+);
+
+/** `wake`: the main thread beats fast from now on. `end`: it has cleaned up after the samples. */
+export type ThreadRequest = ThreadQuestion | { readonly metrics: Exposition } | 'wake' | 'stop' | 'end';
+
+export type ThreadAnswer = { readonly id: number } & (
+  | { readonly locations: readonly (string | null)[] }
+  | { readonly files: KernelTexts }
+);
+
 export type ThreadMessage =
-  | { readonly id: number; readonly locations: readonly (string | null)[] }
-  | { readonly id: number; readonly files: KernelTexts }
+  | ThreadAnswer
+  | WitnessMessage
   /** Samples fail one after the other: the inspector cannot be used here. */
   | { readonly reason: string }
   /** It has stopped and takes no more samples: it waits for the permission to end. */

@@ -1,4 +1,4 @@
-import { isMainThread, Worker, type MessagePort } from 'node:worker_threads';
+import { isMainThread, Worker } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -8,9 +8,16 @@ import { workingDirectory } from '../core/working-directory.js';
 import type { KernelTexts } from '../ports/kernel-files.js';
 import { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
+import type {
+  SamplerThreadData,
+  ThreadAnswer,
+  ThreadMessage,
+  ThreadQuestion,
+  ThreadRequest,
+} from './sampler-messages.js';
 import { samplerSource } from './sampler-source.js';
-import type { FilesRequest, LocationsRequest, SamplerThreadData, ThreadMessage } from './sampler-messages.js';
 import type { Position } from './source-lines.js';
+import type { Witness } from './witness.js';
 
 const STOP_DEADLINE_MS = 1_000;
 const EXIT_DEADLINE_MS = 50;
@@ -30,22 +37,15 @@ export function samplerObstacle(): string | null {
   return `the permission model is on without ${missing.map((scope) => `\`--allow-${scope}\``).join(' and ')}`;
 }
 
-/** Origin of the main thread's clock on the kernel's, which all threads read, milliseconds. */
-export const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
+/** Origin of the main thread's clock on the kernel's, milliseconds. Read before a test fakes the clock. */
+const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
 
-/** The port for reports of the code that blocks the loop, and the methods that they may name: `'ReportsService.render'`. */
-export interface HolderTarget {
-  readonly port: MessagePort;
-  readonly methods: () => ReadonlySet<string>;
-}
-
-type Locations = readonly (string | null)[];
-type Answer = Extract<ThreadMessage, { id: number }>;
-
+/** The main thread's side of the sampler's thread. */
 export class SamplerWorker {
   private worker: Worker | null = null;
-  private readonly requested = new Map<number, (answer: Answer | null) => void>();
-  private requests = 0;
+  private takesSamples = false;
+  private readonly asked = new Map<number, (answer: ThreadAnswer | null) => void>();
+  private questions = 0;
   private ignoreExit = (): void => {};
 
   constructor(
@@ -54,17 +54,19 @@ export class SamplerWorker {
     private readonly probeName: string,
     private readonly reportsHangs: boolean,
     private readonly report: OncePerCause,
-    private readonly holders: HolderTarget | null = null,
+    private readonly witness: Witness | null = null,
   ) {}
 
   get running(): boolean {
-    return this.worker !== null;
+    return this.worker !== null && this.takesSamples;
   }
 
   /** Starts the thread, where one can run; it boots while the main thread goes on (or is blocked already). Never throws. */
   start(): void {
     const obstacle = samplerObstacle();
-    if (obstacle !== null) return this.reportUntraced(obstacle);
+    this.takesSamples = obstacle === null;
+    if (obstacle !== null) this.reportUntraced(obstacle);
+    if (obstacle !== null && this.witness === null) return;
     try {
       this.worker = inRootContext(() => this.startThread());
       this.ignoreExit = listenShared(process, 'exit', this.stopBeforeExit);
@@ -73,65 +75,80 @@ export class SamplerWorker {
     }
   }
 
-  /** Makes the thread end by itself, and does not wait for it: the thread is unref'd. */
-  stop(): void {
+  /** The main thread beats fast from now on. */
+  wake(): void {
+    if (this.worker !== null) send(this.worker, 'wake');
+  }
+
+  /**
+   * Makes the unref'd thread end by itself, in a later turn: ending it in the middle of a sample has aborted processes. Resolves once the
+   * port of the witness is free.
+   */
+  stop(): Promise<void> {
     this.stopBeforeExit();
     this.ignoreExit();
     const { worker } = this;
     this.worker = null;
     this.answerAll();
-    if (worker === null) return;
-    // The thread is ended in a later turn: ending it in the middle of a sample has aborted processes.
+    if (worker === null) return Promise.resolve();
+    send(worker, 'stop');
     const timer = inRootContext(() => setTimeout(() => void worker.terminate(), STOP_DEADLINE_MS).unref());
-    worker.once('exit', () => clearTimeout(timer));
+    const ended = new Promise<void>((resolve) => {
+      worker.once('exit', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+    if (this.witness === null) return Promise.resolve();
+    worker.ref();
+    return ended;
   }
 
-  async locate(positions: readonly Position[], deadlineMs: number): Promise<Locations | null> {
+  async locate(positions: readonly Position[], deadlineMs: number): Promise<readonly (string | null)[] | null> {
     if (positions.length === 0) return null;
-    const answer = await this.request((id): LocationsRequest => ({ id, positions }), deadlineMs);
+    const answer = await this.ask((id) => ({ id, positions }), deadlineMs);
     return answer !== null && 'locations' in answer ? answer.locations : null;
   }
 
   /** Texts of small files; null when the thread does not answer in time. Never rejects. */
   async readFiles(paths: readonly string[], deadlineMs: number): Promise<KernelTexts | null> {
-    const answer = await this.request((id): FilesRequest => ({ id, paths }), deadlineMs);
+    const answer = await this.ask((id) => ({ id, paths }), deadlineMs);
     return answer !== null && 'files' in answer ? answer.files : null;
   }
 
-  private request(make: (id: number) => LocationsRequest | FilesRequest, deadlineMs: number): Promise<Answer | null> {
+  private ask(make: (id: number) => ThreadQuestion, deadlineMs: number): Promise<ThreadAnswer | null> {
     const { worker } = this;
     if (worker === null || deadlineMs <= 0) return Promise.resolve(null);
-    this.requests += 1;
-    const request = make(this.requests);
+    this.questions += 1;
+    const question = make(this.questions);
     return new Promise((resolve) => {
-      const timer = inRootContext(() => setTimeout(() => this.answer(request.id, null), deadlineMs).unref());
-      this.requested.set(request.id, (answer) => {
+      const timer = inRootContext(() => setTimeout(() => this.answer(question.id, null), deadlineMs).unref());
+      this.asked.set(question.id, (answer) => {
         clearTimeout(timer);
         resolve(answer);
       });
-      worker.postMessage(request);
-      Atomics.notify(this.words, WORD.mode);
+      send(worker, question);
     });
   }
 
   private startThread(): Worker {
-    const { words, timing, probeName, reportsHangs, holders } = this;
+    const { words, timing, probeName, takesSamples, reportsHangs, witness } = this;
     const data: SamplerThreadData = {
       words,
       beat: { WORD, MODE, UNITS_PER_MS },
       timing,
       originMs: ORIGIN_MS,
       probeName,
+      takesSamples,
       workingDirectory: workingDirectory(),
       reportsHangs,
       loaderMaps: process.sourceMapsEnabled,
-      witness: holders === null ? null : { port: holders.port, methods: holders.methods() },
+      witness: witness === null ? null : { ...witness.options, methods: witness.methods() },
     };
     const worker = new Worker(samplerSource(), {
       eval: true,
       name: 'nestjs-perf sampler',
       workerData: data,
-      transferList: holders === null ? [] : [holders.port],
       env: {},
       execArgv: [],
       argv: [],
@@ -140,10 +157,11 @@ export class SamplerWorker {
     worker.on('error', (error) => this.failed(error));
     worker.on('message', (message: ThreadMessage) => {
       // By now the main thread has cleaned up after the samples: that runs before a listener does.
-      if ('stopped' in message) worker.postMessage('end');
+      if ('stopped' in message) send(worker, 'end');
       else if ('reason' in message)
         this.reportUntraced(`the inspector does not answer (${message.reason.slice(0, 200)})`);
-      else this.answer(message.id, message);
+      else if ('id' in message) this.answer(message.id, message);
+      else void witness?.receive(message, (metrics) => send(worker, { metrics }));
     });
     // Last: a listener of `message` refs the worker again.
     worker.unref();
@@ -155,20 +173,19 @@ export class SamplerWorker {
     this.report.report(cause, `${cause}: ${why}.`);
   }
 
-  private answer(id: number, answer: Answer | null): void {
-    this.requested.get(id)?.(answer);
-    this.requested.delete(id);
+  private answer(id: number, answer: ThreadAnswer | null): void {
+    this.asked.get(id)?.(answer);
+    this.asked.delete(id);
   }
 
   private answerAll(): void {
-    for (const id of this.requested.keys()) this.answer(id, null);
+    for (const id of this.asked.keys()) this.answer(id, null);
   }
 
   // Node writes "Waiting for the debugger to disconnect..." when a process ends during a sample.
   /** Spins until the answer and the disconnect have arrived: they are interrupts, which a wait would not let in. */
   private readonly stopBeforeExit = (): void => {
     Atomics.store(this.words, WORD.mode, MODE.stopped);
-    Atomics.notify(this.words, WORD.mode);
     const isConnected = (): boolean => Atomics.load(this.words, WORD.connected) === 1;
     if (!isConnected()) return;
     turnWhile(isConnected, EXIT_DEADLINE_MS);
@@ -180,8 +197,11 @@ export class SamplerWorker {
     this.answerAll();
     const cause = `the event-loop sampler ended: ${reasonOf(error)}`;
     this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests.`);
+    this.witness?.failed(reasonOf(error));
   }
 }
+
+const send = (worker: Worker, request: ThreadRequest): void => worker.postMessage(request);
 
 function turnWhile(condition: () => boolean, deadlineMs: number): void {
   for (const untilMs = monotonicMs() + deadlineMs; condition() && monotonicMs() < untilMs;);

@@ -1,18 +1,29 @@
+import type { residentBytes } from '../core/resident-set.js';
 import type { KernelTexts } from '../ports/kernel-files.js';
 import type { Description } from './interrupt/probe.js';
+import type { openMainUsage } from './main-usage.thread.js';
 import type { Frame, isApplicationFrame } from './sample.js';
-import type { FilesRequest, LocationsRequest, SamplerThreadData, ThreadMessage } from './sampler-messages.js';
+import type { SamplerThreadData, ThreadAnswer, ThreadMessage, ThreadRequest } from './sampler-messages.js';
 import type { Position, SourceLines } from './source-lines.js';
-import type { LoopHolder } from './witness.thread.js';
+import type { Live, LoopHolder, serveWitness } from './witness.thread.js';
 
-/** The sampler's thread: evaluates one expression on top of the main thread's stack. It starts from its own text (see sampler-source.ts), without imports. */
-export function samplerThread(Lines: typeof SourceLines, isApplications: typeof isApplicationFrame): void {
-  const { parentPort, receiveMessageOnPort, workerData } = process.getBuiltinModule('node:worker_threads');
-  const { Session } = process.getBuiltinModule('node:inspector');
+/**
+ * The sampler's thread: evaluates one expression on top of the main thread's stack, and serves the witness. It starts from its own text
+ * (see sampler-source.ts), without imports.
+ */
+export function samplerThread(
+  Lines: typeof SourceLines,
+  isApplications: typeof isApplicationFrame,
+  startWitness: typeof serveWitness,
+  openUsage: typeof openMainUsage,
+  readRss: typeof residentBytes,
+): void {
+  const { parentPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const fs = process.getBuiltinModule('node:fs');
-  const { words, beat, timing, originMs, probeName, workingDirectory, reportsHangs, loaderMaps, witness } =
-    workerData as SamplerThreadData;
+  const data = workerData as SamplerThreadData;
+  const { words, beat, timing, originMs, probeName, takesSamples, reportsHangs, witness } = data;
   const { WORD, MODE, UNITS_PER_MS } = beat;
+  const inspector = takesSamples ? process.getBuiltinModule('node:inspector') : null;
   /** Without requests the main thread beats too seldom to show that it is blocked: its CPU time does. */
   const parkedPollMs = 200;
   const hotCpuMs = 10;
@@ -21,23 +32,21 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   const maxFailedSamples = 3;
   const intervalShareOfAge = 0.02;
   const maxMappingBytes = 6_000_000;
+  /** Timers come this late on a machine with room. */
+  const timerMs = 2;
   // Constant text: V8 compiles it once. An error must not leave it: the inspector would format its stack on the spot, with the
   // application's formatter.
   const expression = `try{this[${JSON.stringify(probeName)}]?.()}catch{}`;
-  const lines = new Lines(workingDirectory, maxMappingBytes);
-  const sleeper = new Int32Array(new SharedArrayBuffer(4));
-  let schedstatFd = -1;
-  try {
-    schedstatFd = fs.openSync(`/proc/${process.pid}/task/${process.pid}/schedstat`, 'r');
-  } catch {
-    // Only Linux has it.
-  }
-  const schedstatText = Buffer.alloc(96);
+  const lines = new Lines(data.workingDirectory, maxMappingBytes);
+  const mainUsage = openUsage();
 
+  let timer: NodeJS.Timeout | undefined;
+  /** When the timer is due; Infinity: something else has woken this thread. */
+  let dueMs = Infinity;
+  let isSampling = false;
+  let isStopping = false;
   let watchedSeq = Atomics.load(words, WORD.seq);
-  let nextDueMs = Infinity;
-  let nextSampleMs = 0;
-  let reportedMs = 0;
+  let [nextDueMs, nextSampleMs, reportedMs] = [Infinity, 0, 0];
   /** How late this thread woke, and the sum since the loop last turned: a process that was stopped has blocked nothing. */
   let lateMs = 0;
   let ownLateMs = 0;
@@ -46,41 +55,52 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   /** Until when the loop counts as turning though no beat shows it, as under fake timers: samples met no code. */
   let idleMs = -Infinity;
   let seen: Description | null = null;
-  let usage = { atMs: nowMs(), ...readUsage() };
+  let usage = { atMs: nowMs(), ...mainUsage.read() };
   let [spentMs, passedMs] = [0, 0];
   let isHot = false;
   let isWorking = false;
 
-  Atomics.store(words, WORD.started, 1);
-  watch();
+  parentPort!.on('message', receive);
+  const server = witness === null ? null : startWitness(witness, observe, (message) => parentPort!.postMessage(message));
+  if (takesSamples) Atomics.store(words, WORD.started, 1);
+  schedule();
 
   function nowMs(): number {
     return Number(process.hrtime.bigint()) / 1e6 - originMs;
   }
 
-  function watch(): void {
-    for (;;) {
-      const mode = Atomics.load(words, WORD.mode);
-      if (mode === MODE.stopped) return stop();
-      const waitMs = mode === MODE.awake ? untilNext() : isHot ? timing.tickMs : parkedPollMs;
-      const dueMs = nowMs() + waitMs;
-      account(Atomics.wait(words, WORD.mode, mode, waitMs) === 'timed-out' ? dueMs : Infinity);
-      answerRequests();
-      // A sample is answered through this thread's own event loop, so this loop must be left for it.
-      if (sample()) return;
-    }
+  /** Wake-ups are what this thread costs: none before there can be something to do. */
+  function schedule(): void {
+    const mode = Atomics.load(words, WORD.mode);
+    if (!takesSamples || isSampling || mode === MODE.stopped) return;
+    const waitMs = Math.ceil(mode === MODE.awake ? untilNext() : isHot ? timing.tickMs : parkedPollMs);
+    dueMs = nowMs() + waitMs;
+    clearTimeout(timer);
+    timer = setTimeout(turn, waitMs);
   }
 
-  function answerRequests(): void {
-    for (;;) {
-      const received = receiveMessageOnPort(parentPort!);
-      if (received === undefined) return;
-      const request = received.message as LocationsRequest | FilesRequest;
-      const { id } = request;
-      const answer: ThreadMessage =
-        'paths' in request ? { id, files: read(request.paths) } : { id, locations: request.positions.map(locate) };
-      parentPort!.postMessage(answer);
+  function turn(): void {
+    account(dueMs);
+    if (!sample()) schedule();
+  }
+
+  function receive(request: ThreadRequest): void {
+    if (request === 'end') return parentPort!.close();
+    if (request === 'stop') {
+      isStopping = true;
+      return isSampling ? undefined : stop();
     }
+    if (request === 'wake') {
+      dueMs = Infinity;
+      return isSampling || !takesSamples ? undefined : turn();
+    }
+    if ('metrics' in request) return server?.receive(request.metrics);
+    const { id } = request;
+    const answer: ThreadAnswer =
+      'paths' in request ? { id, files: read(request.paths) } : { id, locations: request.positions.map(locate) };
+    parentPort!.postMessage(answer satisfies ThreadMessage);
+    // The time of this answer is no sign of a slow machine.
+    schedule();
   }
 
   function read(paths: readonly string[]): KernelTexts {
@@ -92,59 +112,36 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
         texts.set(path, '');
       }
     }
-    return { atMs, cpu, rssBytes: residentBytes(), texts };
+    return { atMs, cpu, rssBytes: readRss(), texts };
   }
 
-  /** Node opens a file for it. */
-  function residentBytes(): number {
-    try {
-      return process.memoryUsage.rss();
-    } catch {
-      return process.resourceUsage().maxRSS * 1_024;
-    }
-  }
-
-  /** Wake-ups are what this thread costs: none before there can be something to do. */
   function untilNext(): number {
     const now = nowMs();
     const staleMs = measureStale(now);
     const checkMs =
       staleMs >= timing.suspectMs ? Math.min(timing.suspectMs, nextSampleMs - now) : timing.suspectMs - staleMs;
-    return Math.max(0.2, Math.min(checkMs, nextDueMs - now) + 0.2);
+    return Math.max(1, Math.min(checkMs, nextDueMs - now));
   }
 
   /** Node aborts when the main thread cleans up after a sample while this thread ends: so it announces its end, and waits. */
   function stop(): void {
-    if (schedstatFd >= 0) fs.closeSync(schedstatFd);
-    if (!hasSampled) return;
-    parentPort!.on('message', (message: unknown) => {
-      if (message === 'end') parentPort!.close();
-    });
-    parentPort!.postMessage({ stopped: true } satisfies ThreadMessage);
+    clearTimeout(timer);
+    server?.close();
+    mainUsage.close();
+    if (hasSampled) parentPort!.postMessage({ stopped: true } satisfies ThreadMessage);
+    else parentPort!.close();
   }
 
   /** Adds up what the machine took: this thread woke late, or the main thread was in the run queue meanwhile. */
-  function account(dueMs: number): void {
+  function account(wakeMs: number): void {
     const now = nowMs();
     const before = usage;
-    usage = { atMs: now, ...readUsage() };
+    usage = { atMs: now, ...mainUsage.read() };
     [spentMs, passedMs] = [usage.cpuMs - before.cpuMs, now - before.atMs];
-    lateMs = Math.max(0, now - dueMs);
+    lateMs = Math.max(0, now - wakeMs);
     ownLateMs += lateMs;
-    const lostMs = Math.max(lateMs > 1 ? lateMs : 0, usage.queuedMs - before.queuedMs);
+    const lostMs = Math.max(lateMs > timerMs ? lateMs : 0, usage.queuedMs - before.queuedMs);
     Atomics.add(words, WORD.lostUs, Math.round(1_000 * lostMs));
-  }
-
-  function readUsage(): { cpuMs: number; queuedMs: number } {
-    try {
-      // "time on CPU, time in the run queue, slices", in nanoseconds: Documentation/scheduler/sched-stats.rst
-      const length = fs.readSync(schedstatFd, schedstatText, 0, schedstatText.length, 0);
-      const [cpu, queued] = schedstatText.toString('latin1', 0, length).split(' ');
-      return { cpuMs: Number(cpu) / 1e6, queuedMs: Number(queued) / 1e6 };
-    } catch {
-      const { user, system } = process.cpuUsage();
-      return { cpuMs: (user + system) / 1_000, queuedMs: 0 };
-    }
   }
 
   /** Draws the first moment as in a schedule that has long been running: a sample at once would always meet the first request. */
@@ -193,8 +190,8 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
   }
 
   function requestSample(seq: number, described: boolean): void {
-    hasSampled = true;
-    const session = new Session();
+    hasSampled = isSampling = true;
+    const session = new inspector!.Session();
     let atMs = nowMs();
     Atomics.store(words, WORD.askedAt, (atMs * UNITS_PER_MS) | 0);
     Atomics.store(words, WORD.described, Number(described));
@@ -219,10 +216,14 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       Atomics.store(words, WORD.connected, 0);
       const description = typeof answer === 'object' ? answer : null;
       if (answer === true || description?.idle === true) idleMs = nowMs();
-      else if (description !== null && seq === watchedSeq) remember(description);
+      else if (description !== null && seq === watchedSeq) seen = description;
       if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
-      // The watch goes on in the turn after the disconnect: ending a thread in that turn has aborted processes.
-      setImmediate(watch);
+      // It goes on in the turn after the disconnect: ending a thread in that turn has aborted processes.
+      setImmediate(() => {
+        isSampling = false;
+        if (isStopping) stop();
+        else schedule();
+      });
     };
     try {
       Atomics.store(words, WORD.connected, 1);
@@ -259,23 +260,29 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
     return description?.frames.filter((frame) => isApplications(frame, null)) ?? [];
   }
 
-  function remember(stack: Description): void {
-    seen = stack;
-    if (witness === null) return;
+  function observe(): Live {
+    const beatAgeMs = Math.max(0, measureStale(nowMs()));
+    const isAwake = Atomics.load(words, WORD.mode) === MODE.awake;
+    if (beatAgeMs < (isAwake ? 0 : timing.idleTickMs) + timing.thresholdMs) return { beatAgeMs, blocked: null };
+    return { beatAgeMs, blocked: { ms: beatAgeMs, ...findHolder() } };
+  }
+
+  function findHolder(): LoopHolder {
+    // A newer beat has ended the block of the sample.
+    const stack = watchedSeq === Atomics.load(words, WORD.seq) ? seen : null;
+    if (stack === null) return { route: null, method: null, location: null };
     const frames = reportsHangs ? selectFrames(stack) : [];
     const named = frames.map(({ typeName, name }) => `${typeName}.${name}`);
-    const holder: LoopHolder = {
-      seq: watchedSeq,
+    return {
       route: stack.method === null ? null : `${stack.method} ${stack.route}`,
-      method: named.find((name) => witness.methods.has(name)) ?? stack.handler,
+      method: named.find((name) => witness!.methods.has(name)) ?? stack.handler,
       location: frames[0] === undefined ? null : locate(frames[0]),
     };
-    witness.port.postMessage(holder);
   }
 
   function locate(position: Position): string | null {
     const location = lines.locate(position);
-    return loaderMaps && Lines.isTypeScript(position.file ?? '') ? location!.replace(/:\d+:\d+$/, '') : location;
+    return data.loaderMaps && Lines.isTypeScript(position.file ?? '') ? location!.replace(/:\d+:\d+$/, '') : location;
   }
 
   function writeToStderr(line: string): void {
@@ -285,7 +292,7 @@ export function samplerThread(Lines: typeof SourceLines, isApplications: typeof 
       } catch (error) {
         // A full pipe is worth waiting for; a closed one is not.
         if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
-        Atomics.wait(sleeper, 0, 0, 5);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
       }
     }
   }

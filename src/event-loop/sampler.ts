@@ -8,8 +8,9 @@ import { WORD } from './beat.js';
 import { SAMPLES_PER_SECOND, type Timing } from './event-loop.options.js';
 import { Probe } from './interrupt/probe.js';
 import type { Sample } from './sample.js';
-import { SamplerWorker, type HolderTarget } from './sampler-worker.js';
+import { SamplerWorker } from './sampler-worker.js';
 import { SourceLines, type Locate, type Position } from './source-lines.js';
+import type { Witness } from './witness.js';
 
 /** A caller waits for locations: the thread reads the map of a bundle at the first one. */
 const ANSWER_MS = 2_000;
@@ -29,9 +30,9 @@ export class Sampler {
     private readonly application: RequestOwner,
     reportsHangs: boolean,
     report: OncePerCause,
-    holders: HolderTarget | null = null,
+    witness: Witness | null = null,
   ) {
-    this.worker = new SamplerWorker(words, timing, this.probeName, reportsHangs, report, holders);
+    this.worker = new SamplerWorker(words, timing, this.probeName, reportsHangs, report, witness);
     this.setRate(SAMPLES_PER_SECOND);
   }
 
@@ -46,8 +47,12 @@ export class Sampler {
     if (this.worker.running) this.probe = new Probe(this.probeName, this.words, this.application);
   }
 
-  stop(): void {
-    this.worker.stop();
+  wake(): void {
+    this.worker.wake();
+  }
+
+  stop(): Promise<void> {
+    return this.worker.stop();
   }
 
   close(): void {

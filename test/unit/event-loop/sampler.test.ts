@@ -36,16 +36,16 @@ describe('the sampler', () => {
     sampler.start();
   });
   afterEach(() => {
-    sampler.stop();
+    void sampler.stop();
     sampler.close();
   });
-  const setMode = (mode: number): void => {
-    Atomics.store(beat.words, WORD.mode, mode);
-    Atomics.notify(beat.words, WORD.mode);
+  const wake = (): void => {
+    Atomics.store(beat.words, WORD.mode, MODE.awake);
+    sampler.wake();
   };
 
   it('hands on what ran and for which request, at the next tick and not in the interrupt', async () => {
-    setMode(MODE.awake);
+    wake();
     const state = new RequestState(null, null, 0, owner);
     let turnedMs = 0;
     await until('a sample of the function', () => {
@@ -64,7 +64,7 @@ describe('the sampler', () => {
   });
 
   it('keeps the samples of a time until the next tick', async () => {
-    setMode(MODE.awake);
+    wake();
     await until('samples of a block', () => {
       const fromMs = nowMs();
       renderRows(80);
@@ -89,7 +89,7 @@ describe('the sampler', () => {
       'node:fs:1:1',
     ]);
     expect(locate({ ...own, line: 2 })).toBe(compiled.replace(':1:1', ':2:1'));
-    sampler.stop();
+    void sampler.stop();
     expect((await sampler.locate([own]))(own)).toBe(compiled);
     rmSync(folder, { recursive: true });
   });
