@@ -1,6 +1,7 @@
 import { compressionFeature } from './compression/compression.feature.js';
 import type { CompressionOptions } from './compression/compression.options.js';
 import { boolean, number, object, optional, string, value, type Option, type Resolved } from './core/option.js';
+import { PerfError } from './core/perf.error.js';
 import { timeout } from './core/shared-options.js';
 import { inOffloadThread } from './core/offload-thread.js';
 import type { PerfRequest } from './core/perf-request.js';
@@ -21,7 +22,6 @@ import type { FeatureDefinition } from './request/feature.js';
 import { latencyFeature } from './latency/latency.feature.js';
 import type { LatencyOptions } from './latency/latency.options.js';
 import { sinksOption, type SinkOption } from './perf.sinks.js';
-import { featuresOff } from './perf.switches.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { resourcesFeature } from './resources/resources.feature.js';
 import type { ResourcesOptions } from './resources/resources.options.js';
@@ -199,7 +199,28 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }
 
-const listNamed = (): (keyof FeatureOptions)[] => featuresOff(FEATURES.map(({ name }) => name));
+const OFF_VARIABLE = 'NESTJS_PERF_OFF';
+
+/**
+ * The features that `NESTJS_PERF_OFF=compression,upstream` names, in any case, with or without spaces.
+ * @throws PERF_ERR_OPTION for a name that no feature has
+ */
+function listNamed(): (keyof FeatureOptions)[] {
+  const given = (process.env[OFF_VARIABLE] ?? '').split(',').map((name) => name.trim());
+  const found = given.filter((name) => name !== '').map(findFeature);
+  return [...new Set(found)];
+}
+
+function findFeature(given: string): keyof FeatureOptions {
+  const found = FEATURES.find(({ name }) => name.toLowerCase() === given.toLowerCase());
+  if (found !== undefined) return found.name;
+  throw new PerfError(
+    'PERF_ERR_OPTION',
+    `The environment variable ${OFF_VARIABLE} names \`${given.slice(0, 60)}\`, which is no feature. It is a list of these, separated by ` +
+      `commas: ${FEATURES.map(({ name }) => name).join(', ')}.`,
+  );
+}
+
 const OWN = new Set(FEATURES.filter(({ isApplicationsOwn }) => isApplicationsOwn === true).map(({ name }) => name));
 
 /** In `NESTJS_PERF_OFF`. @throws PERF_ERR_OPTION */

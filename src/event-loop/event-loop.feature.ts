@@ -1,5 +1,5 @@
 import { LoopShares, Profiler } from '../ports/loop-profile.js';
-import { KernelFiles } from '../ports/kernel-files.js';
+import { KernelFiles, type KernelTexts } from '../ports/kernel-files.js';
 import { RecordHold } from '../ports/record-hold.js';
 import { SchedulingPressure } from '../ports/scheduling.js';
 import { PerfApplication } from '../request/application.js';
@@ -7,7 +7,21 @@ import { optionalPort, provideFeature, providePort, type FeatureDefinition } fro
 import { DeniedNames } from '../request/safe-request.js';
 import { EventLoop, type EventLoopSettings } from './event-loop.js';
 import { eventLoopOption } from './event-loop.options.js';
-import { SamplerFiles } from './sampler-files.js';
+import { ANSWER_MS } from './sampler.js';
+import type { SamplerWorker } from './sampler-worker.js';
+
+/** Reads files in the sampler's thread, once the event loop has one. */
+class SamplerFiles extends KernelFiles {
+  worker: SamplerWorker | null = null;
+
+  get running(): boolean {
+    return this.worker?.running === true;
+  }
+
+  read(paths: Iterable<string>): Promise<KernelTexts | null> | null {
+    return this.running ? this.worker!.readFiles([...paths], ANSWER_MS) : null;
+  }
+}
 
 export const eventLoopFeature: FeatureDefinition<'eventLoop', EventLoopSettings> = {
   name: 'eventLoop',
@@ -30,7 +44,7 @@ export const eventLoopFeature: FeatureDefinition<'eventLoop', EventLoopSettings>
       ) => {
         if (options === null) return null;
         const loop = new EventLoop(options, application, scheduling);
-        files.connect(loop.sampler);
+        files.worker = loop.sampler.worker;
         return loop;
       },
     ),

@@ -12,11 +12,11 @@ import { WORD } from './beat.js';
 import { countVotes, measureInside } from './block.js';
 import { CarefulReader, createBlockRecord, type JudgedBlock, type RecordRules } from './block-record.js';
 import { findCause } from './cause.js';
-import { planTiming, SAMPLES_PER_SECOND, type eventLoopOption } from './event-loop.options.js';
+import { planTiming, type eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { captureFrames } from './interrupt/probe.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
-import { PendingBlocks } from './pending-blocks.js';
+import { PendingBlocks, type SeenBlock } from './pending-blocks.js';
 import { LoopProfile } from './profile/loop-profile.js';
 import { LoopProfiler } from './profile/profiler.js';
 import { ProviderMethods } from './provider-methods.js';
@@ -27,15 +27,9 @@ import { Witness } from './witness.js';
 
 export type EventLoopSettings = NonNullable<Resolved<typeof eventLoopOption>>;
 
-interface SeenBlock {
-  readonly block: Block;
-  readonly inFlight: readonly RequestState[];
-  readonly samples: readonly Sample[];
-}
-
 /** The event loop of one application: a record for every block that names the request and the line, and the profile by route. */
 export class EventLoop implements Feature {
-  readonly pending: PendingBlocks<SeenBlock>;
+  readonly pending: PendingBlocks;
   readonly sampler: Sampler;
   readonly witness: Witness | null;
   readonly profile: LoopProfile | null;
@@ -65,7 +59,7 @@ export class EventLoop implements Feature {
       () => requests.inFlight,
       (block) => this.holdBlock(block),
       () => this.passTick(),
-      () => this.sampler.wake(),
+      () => this.sampler.worker.wake(),
     );
     const { words } = this.watch.beat;
     const methods = (): ReadonlySet<string> => this.rules.methods?.names() ?? new Set();
@@ -75,9 +69,7 @@ export class EventLoop implements Feature {
     const profile = options.profile ? new LoopProfile(requests, monotonicMs) : null;
     this.profile = profile;
     if (profile !== null) sampler.onSample = (sample, ms) => profile.add(sample, ms);
-    const setRate = (perSecond: number | null): void => sampler.setRate(perSecond ?? SAMPLES_PER_SECOND);
-    this.profiler =
-      profile === null ? null : new LoopProfiler(profile, setRate, (asked) => sampler.locate(asked), monotonicMs);
+    this.profiler = profile === null ? null : new LoopProfiler(profile, sampler, monotonicMs);
     this.reader = new CarefulReader(report);
     this.pending = new PendingBlocks(
       monotonicMs,
@@ -122,7 +114,7 @@ export class EventLoop implements Feature {
 
   /** Whether the sampler's thread has begun: earlier blocks have no request. */
   get isSampled(): boolean {
-    return this.sampler.running && this.watch.beat.words[WORD.started] === 1;
+    return this.sampler.worker.running && this.watch.beat.words[WORD.started] === 1;
   }
 
   snapshot(): Pick<PerfSnapshot, 'eventLoop'> {
@@ -140,7 +132,7 @@ export class EventLoop implements Feature {
     this.profiler?.close();
     this.watch.stop();
     this.closed = true;
-    const stopped = this.sampler.stop();
+    const stopped = this.sampler.worker.stop();
     this.pending.close();
     await Promise.all(this.recording);
     await stopped;

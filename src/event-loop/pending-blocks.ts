@@ -2,33 +2,40 @@ import type { RecordHold } from '../ports/record-hold.js';
 import type { RequestState } from '../request/request-state.js';
 import { inRootContext } from '../core/root-context.js';
 import type { Block } from './loop-watch.js';
+import type { Sample } from './sample.js';
 
 /** The figures of the sampler's thread and of the garbage collector arrive some turns after a block. */
 const SETTLE_MS = 100;
 const MAX_PENDING = 100;
 
+export interface SeenBlock {
+  readonly block: Block;
+  readonly inFlight: readonly RequestState[];
+  readonly samples: readonly Sample[];
+}
+
 /** Blocks between their end and their classification, and the request records that must wait for it. */
-export class PendingBlocks<T extends { readonly block: Block }> implements RecordHold {
-  private readonly blocks: T[] = [];
+export class PendingBlocks implements RecordHold {
+  private readonly blocks: SeenBlock[] = [];
   private held: { state: RequestState; release: (state: RequestState) => void }[] = [];
   private waiters: (() => void)[] = [];
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly nowMs: () => number,
-    private readonly judge: (block: T) => void,
+    private readonly judge: (seen: SeenBlock) => void,
     /** Called when a classification or a record failed: each runs in a timer, where an error would end the process. */
     private readonly failed: (error: unknown) => void,
   ) {}
 
-  add(block: T): void {
+  add(seen: SeenBlock): void {
     if (this.blocks.length >= MAX_PENDING) this.judgeOldest();
-    this.blocks.push(block);
+    this.blocks.push(seen);
     if (this.timer === null) this.settleIn(SETTLE_MS);
   }
 
   hold(state: RequestState, release: (state: RequestState) => void): boolean {
-    if (!this.blocks.some(({ block }) => block.endMs > state.startedMs)) return false;
+    if (this.blocks.length === 0 || !this.blocks.some(({ block }) => block.endMs > state.startedMs)) return false;
     this.held.push({ state, release });
     return true;
   }

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { threadId } from 'node:worker_threads';
 import type { OncePerCause } from '../core/reporter.js';
 import { workingDirectory } from '../core/working-directory.js';
-import type { KernelTexts } from '../ports/kernel-files.js';
 import type { RequestOwner } from '../request/request-state.js';
 import { WORD } from './beat.js';
 import { SAMPLES_PER_SECOND, type Timing } from './event-loop.options.js';
@@ -13,13 +12,13 @@ import { SourceLines, type Locate, type Position } from './source-lines.js';
 import type { Witness } from './witness.js';
 
 /** A caller waits for locations: the thread reads the map of a bundle at the first one. */
-const ANSWER_MS = 2_000;
+export const ANSWER_MS = 2_000;
 const MAX_POSITIONS = 5_000;
 
 export class Sampler {
   /** Receives each sample of the regular rate and the milliseconds of the loop that it represents, at the next tick of the loop. */
   onSample: ((sample: Sample, ms: number) => void) | null = null;
-  private readonly worker: SamplerWorker;
+  readonly worker: SamplerWorker;
   private readonly probeName = `nestjs-perf:probe:${threadId}:${randomBytes(4).toString('hex')}`;
   private probe: Probe | null = null;
   private readonly compiled = new SourceLines(workingDirectory(), 0);
@@ -33,11 +32,7 @@ export class Sampler {
     witness: Witness | null = null,
   ) {
     this.worker = new SamplerWorker(words, timing, this.probeName, reportsHangs, report, witness);
-    this.setRate(SAMPLES_PER_SECOND);
-  }
-
-  get running(): boolean {
-    return this.worker.running;
+    this.setRate();
   }
 
   start(): void {
@@ -47,19 +42,11 @@ export class Sampler {
     if (this.worker.running) this.probe = new Probe(this.probeName, this.words, this.application);
   }
 
-  wake(): void {
-    this.worker.wake();
-  }
-
-  stop(): Promise<void> {
-    return this.worker.stop();
-  }
-
   close(): void {
     this.probe?.close();
   }
 
-  setRate(perSecond: number): void {
+  setRate(perSecond = SAMPLES_PER_SECOND): void {
     this.words[WORD.rate] = perSecond;
   }
 
@@ -72,11 +59,6 @@ export class Sampler {
     const samples = this.probe?.takeAll() ?? [];
     const intervalMs = 1_000 / this.words[WORD.rate]!;
     for (const sample of samples) if (sample.due > 0) this.onSample?.(sample, sample.due * intervalMs);
-  }
-
-  /** Reads small files in the thread; null when it does not answer in time. */
-  readFiles(paths: readonly string[]): Promise<KernelTexts | null> {
-    return this.worker.readFiles(paths, ANSWER_MS);
   }
 
   /** Looks positions up in the source maps; those that the thread does not answer in time stay the compiled code's. */

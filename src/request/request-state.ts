@@ -75,6 +75,8 @@ export class RequestState implements Linked<RequestState> {
   // Event loop.
   blockedMs = 0;
   delayedMs = 0;
+  /** Milliseconds of the loop that its samples represent. */
+  sampledMs = 0;
   // Upstream: calls and busy time. Null with `upstream: false`.
   timing: TimeSplit | null = null;
   // Experiments, and whom the request is for: undefined until it is read.

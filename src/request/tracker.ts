@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MonotonicClock } from '../core/clock.js';
 import type { DeclaredParameters } from '../core/declared-parameters.js';
@@ -10,7 +10,6 @@ import type { SpanRef } from '../core/record.js';
 import { requestContext, RequestState, type RequestOwner } from './request-state.js';
 import type { Route, Routes } from './routes.js';
 import type { Platform } from './platform.js';
-import { isHeadSent, isHttp2, readSentStatus, wasReset } from './response-status.js';
 
 const STATE: unique symbol = Symbol('perf:state');
 /** On a connection: its requests that arrived while another one was still being answered (pipelining). */
@@ -263,4 +262,36 @@ function endAborted(state: RequestState, response: ServerResponse): void {
   const sent = isHeadSent(state, response);
   if (!sent) state.firstByteMs = 0;
   findTracker(state).end(state, sent ? readSentStatus(response) : 499, true);
+}
+
+/** The property `stream` is no sign: an application may keep one of its own there. */
+const isHttp2 = (response: ServerResponse): boolean => !(response instanceof ServerResponse);
+
+interface Http2Stream {
+  readonly aborted?: boolean;
+  readonly rstCode?: number;
+  readonly sentHeaders?: { readonly ':status'?: number };
+}
+
+const readStream = (response: ServerResponse): Http2Stream | null =>
+  isHttp2(response) ? ((response as { stream?: Http2Stream | null }).stream ?? null) : null;
+
+/** The status that was sent: over HTTP/2 an application may answer through the stream itself. */
+const readSentStatus = (response: ServerResponse): number =>
+  readStream(response)?.sentHeaders?.[':status'] ?? response.statusCode;
+
+/** HTTP/2 emits `finish` before `close` even when the client has cancelled the stream; the stream's code decides. */
+function wasReset(response: ServerResponse): boolean {
+  const stream = readStream(response);
+  return stream?.aborted === true || (stream?.rstCode ?? 0) !== 0;
+}
+
+/** Reads Node's own flag: compression overrides `headersSent` of a response that it delays. */
+function isHeadSent({ request }: RequestState, response: ServerResponse): boolean {
+  // The client left in the middle of its body: Express's parsers answer that, into the closed connection.
+  if (request?.complete === false && response.writableEnded) return false;
+  const sent: unknown = isHttp2(response)
+    ? response.headersSent
+    : Reflect.get(ServerResponse.prototype, 'headersSent', response);
+  return sent === true;
 }

@@ -76,7 +76,7 @@ async function listening(app: INestApplication, server: Server): Promise<void> {
 /** A thread needs a moment to start, and where none can run there is nothing to wait for. */
 async function untilSampled(loop: EventLoop): Promise<void> {
   const endMs = performance.now() + SAMPLER_DEADLINE_MS;
-  while (loop.sampler.running && !loop.isSampled && performance.now() < endMs) await delay(5);
+  while (loop.sampler.worker.running && !loop.isSampled && performance.now() < endMs) await delay(5);
 }
 
 /** Runs `work`, which makes a request of this id, and resolves when that request has ended too. */

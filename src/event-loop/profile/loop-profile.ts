@@ -1,11 +1,12 @@
 import type { MonotonicClock } from '../../core/clock.js';
+import { entryOf } from '../../core/entry-of.js';
+import type { Estimate } from '../../core/snapshot.js';
 import type { LoopShares } from '../../ports/loop-profile.js';
 import type { RequestOwner, RequestState } from '../../request/request-state.js';
-import type { Route } from '../../request/routes.js';
-import type { Estimate } from '../../core/snapshot.js';
+import { routeName, type Route } from '../../request/routes.js';
 import { isIdle, type Sample } from '../sample.js';
 import { estimateOwnCpu } from './own-cpu.js';
-import { SampledWindow } from './sampled-window.js';
+import { StackTree } from './stack-tree.js';
 
 export const HALF_MS = 300_000;
 const MAX_NODES = 2_500;
@@ -14,12 +15,42 @@ const MAX_SAMPLE_MS = 10_000;
 /** A request whose route is not known so long after the sample counts as background. */
 const ROUTE_WAIT_MS = 2_000;
 
+/** Counts of one route; `requests` had their first sample in this window, as many as `ended` have ended in it. */
+const NO_COUNTS = { samples: 0, ms: 0, squaredMs: 0, requests: 0, ended: 0 };
+
+export const labelRoute = (route: Route | null): string => (route === null ? 'background' : routeName(route));
+
+/** Samples since a moment: counts and stacks by route. */
+export class SampledWindow {
+  samples = 0;
+  idle = 0;
+  readonly routes = new Map<Route | null, typeof NO_COUNTS>();
+  readonly stacks: StackTree;
+
+  constructor(
+    readonly sinceMs: number,
+    maxNodes: number,
+  ) {
+    this.stacks = new StackTree(maxNodes);
+  }
+
+  add(route: Route | null, { frames, cut }: Sample, ms: number): void {
+    this.stacks.add(labelRoute(route), frames, cut, ms);
+    const counts = this.count(route);
+    counts.samples += 1;
+    counts.ms += ms;
+  }
+
+  count(route: Route | null): typeof NO_COUNTS {
+    return entryOf(this.routes, route, () => ({ ...NO_COUNTS }));
+  }
+}
+
 /** Shares of the event loop and stacks by route, from samples, in two halves of 5 minutes. A sample counts for the milliseconds that it represents. */
 export class LoopProfile implements LoopShares {
   private previous!: SampledWindow;
   private current!: SampledWindow;
   private readonly totalMs = new Map<Route, number>();
-  private readonly sampledMsByRequest = new WeakMap<RequestState, number>();
   /** Samples of requests whose route is not known yet: global middleware of Express runs before it is. */
   private unrouted: { readonly sample: Sample; readonly ms: number }[] = [];
   private readonly collecting = new Set<SampledWindow>();
@@ -37,9 +68,8 @@ export class LoopProfile implements LoopShares {
   }
 
   add(sample: Sample, ms: number): void {
+    this.unrouted.push({ sample, ms });
     this.countRouted();
-    if (this.needsRoute(sample)) this.unrouted.push({ sample, ms });
-    else this.count(sample, ms);
   }
 
   requestEnded({ route, endedMs }: RequestState): void {
@@ -54,7 +84,7 @@ export class LoopProfile implements LoopShares {
   }
 
   stopCollecting(window: SampledWindow): void {
-    for (const { sample, ms } of this.unrouted.splice(0)) this.count(sample, ms);
+    this.countRouted(0);
     this.collecting.delete(window);
   }
 
@@ -65,21 +95,15 @@ export class LoopProfile implements LoopShares {
   }
 
   ownCpuMs(routes: readonly Route[]): Estimate | null {
-    const sums = { samples: 0, ms: 0, squaredMs: 0, requests: 0 };
-    let ended = 0;
+    const sums = { ...NO_COUNTS };
     for (const window of this.recent()) {
       for (const route of routes) {
-        const counts = window.routes.get(route);
-        if (counts === undefined) continue;
-        sums.samples += counts.samples;
-        sums.ms += counts.ms;
-        sums.squaredMs += counts.squaredMs;
-        sums.requests += counts.requests;
-        ended += counts.ended;
+        const counts = window.routes.get(route) ?? NO_COUNTS;
+        for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += counts[key];
       }
     }
     // Requests in flight have samples, too.
-    return estimateOwnCpu({ ...sums, requests: Math.max(ended, sums.requests) });
+    return estimateOwnCpu({ ...sums, requests: Math.max(sums.ended, sums.requests) });
   }
 
   shareOfLoop(routes: readonly Route[]): number {
@@ -103,36 +127,36 @@ export class LoopProfile implements LoopShares {
     this.current = fresh;
   }
 
-  private needsRoute(sample: Sample): boolean {
-    const { state } = sample;
-    if (state === null || isIdle(sample)) return false;
-    const request = state.within ?? state;
-    return request.owner === this.owner && !request.closed && request.route === null;
-  }
-
-  private countRouted(): void {
-    const leastMs = this.nowMs() - ROUTE_WAIT_MS;
+  private countRouted(waitMs = ROUTE_WAIT_MS): void {
+    const leastMs = this.nowMs() - waitMs;
     for (const { sample, ms } of this.unrouted.splice(0)) {
       if (sample.atMs > leastMs && this.needsRoute(sample)) this.unrouted.push({ sample, ms });
       else this.count(sample, ms);
     }
   }
 
+  private needsRoute(sample: Sample): boolean {
+    if (sample.state === null || isIdle(sample)) return false;
+    const request = sample.state.within ?? sample.state;
+    return request.owner === this.owner && !request.closed && request.route === null;
+  }
+
   private count(sample: Sample, given: number): void {
     this.turn(this.nowMs());
     const windows = [this.current, ...[...this.collecting].filter(({ sinceMs }) => sample.atMs >= sinceMs)];
-    if (isIdle(sample)) return windows.forEach((window) => window.addIdle());
+    for (const window of windows) window.samples += 1;
+    if (isIdle(sample)) return windows.forEach((window) => (window.idle += 1));
     const ms = Math.min(given, MAX_SAMPLE_MS);
     const request = sample.state?.within ?? sample.state;
     // Another application of the process counts its own requests.
     const own = request?.owner === this.owner ? request : null;
     const route = own?.route ?? null;
-    const [counts] = windows.map((window) => window.add(route, sample, ms));
+    for (const window of windows) window.add(route, sample, ms);
     if (own === null) return;
-    const before = this.sampledMsByRequest.get(own) ?? 0;
-    this.sampledMsByRequest.set(own, before + ms);
-    if (before === 0) counts!.requests += 1;
-    counts!.squaredMs += ms * (2 * before + ms);
+    const counts = this.current.count(route);
+    if (own.sampledMs === 0) counts.requests += 1;
+    counts.squaredMs += ms * (2 * own.sampledMs + ms);
+    own.sampledMs += ms;
     if (route !== null) this.totalMs.set(route, (this.totalMs.get(route) ?? 0) + ms);
   }
 }

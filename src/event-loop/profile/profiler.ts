@@ -2,10 +2,9 @@ import type { MonotonicClock } from '../../core/clock.js';
 import type { Profile, Profiler } from '../../ports/loop-profile.js';
 import { inRootContext } from '../../core/root-context.js';
 import type { Frame } from '../sample.js';
-import type { Locate, Position } from '../source-lines.js';
+import type { Sampler } from '../sampler.js';
 import { makeCpuProfile } from './cpu-profile.js';
-import type { LoopProfile } from './loop-profile.js';
-import { labelRoute, type SampledWindow } from './sampled-window.js';
+import { labelRoute, type LoopProfile, type SampledWindow } from './loop-profile.js';
 import { StackNode, StackTree } from './stack-tree.js';
 
 const SAMPLES_PER_SECOND = 100;
@@ -16,8 +15,7 @@ export class LoopProfiler implements Profiler {
 
   constructor(
     private readonly loop: LoopProfile,
-    private readonly setRate: (perSecond: number | null) => void,
-    private readonly locate: (positions: readonly Position[]) => Promise<Locate>,
+    private readonly sampler: Pick<Sampler, 'setRate' | 'locate'>,
     private readonly nowMs: MonotonicClock,
   ) {}
 
@@ -34,7 +32,7 @@ export class LoopProfiler implements Profiler {
     const isWanted = (label: string): boolean => route === null || label === route;
     const trees = tree.root.children.filter(({ name }) => isWanted(name));
     const functions = listFunctions(trees);
-    const locate = await this.locate([...functions.values()]);
+    const locate = await this.sampler.locate([...functions.values()]);
     const { routes, busyMs } = countByRoute(windows, wallMs);
     // Time without a request in flight is not sampled: it counts as idle.
     const idling = new StackNode('(idle)', '(idle)', null);
@@ -55,7 +53,7 @@ export class LoopProfiler implements Profiler {
 
   private async collect(seconds: number): Promise<SampledWindow> {
     const window = this.loop.collect(MAX_NODES);
-    this.setRate(SAMPLES_PER_SECOND);
+    this.sampler.setRate(SAMPLES_PER_SECOND);
     await new Promise<void>((resolve) => {
       const end = (): void => {
         clearTimeout(timer);
@@ -65,7 +63,7 @@ export class LoopProfiler implements Profiler {
       const timer = inRootContext(() => setTimeout(end, 1_000 * seconds).unref());
       this.running.add(end);
     });
-    if (this.running.size === 0) this.setRate(null);
+    if (this.running.size === 0) this.sampler.setRate();
     this.loop.stopCollecting(window);
     return window;
   }

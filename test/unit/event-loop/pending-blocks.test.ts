@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../src/request/request-state.js';
-import type { Block } from '../../../src/event-loop/loop-watch.js';
-import { PendingBlocks } from '../../../src/event-loop/pending-blocks.js';
+import { PendingBlocks, type SeenBlock } from '../../../src/event-loop/pending-blocks.js';
 
 const owner: RequestOwner = {
   deferrer: null,
@@ -12,10 +11,9 @@ const owner: RequestOwner = {
   findRoute: () => null,
 };
 const request = (startedMs: number): RequestState => new RequestState(null, null, startedMs, owner);
-interface PendingBlock {
-  readonly block: Block;
-}
-const block = (startMs: number, endMs: number): PendingBlock => ({
+const block = (startMs: number, endMs: number): SeenBlock => ({
+  inFlight: [],
+  samples: [],
   block: {
     inPieces: false,
     sinceMs: startMs,
@@ -28,9 +26,9 @@ const block = (startMs: number, endMs: number): PendingBlock => ({
 
 describe('blocks between their end and their classification', () => {
   let nowMs = 0;
-  let judged: PendingBlock[];
+  let judged: SeenBlock[];
   let failures: unknown[];
-  let pending: PendingBlocks<PendingBlock>;
+  let pending: PendingBlocks;
   beforeEach(() => {
     vi.useFakeTimers();
     [nowMs, judged, failures] = [100, [], []];

@@ -36,12 +36,12 @@ describe('the sampler', () => {
     sampler.start();
   });
   afterEach(() => {
-    void sampler.stop();
+    void sampler.worker.stop();
     sampler.close();
   });
   const wake = (): void => {
     Atomics.store(beat.words, WORD.mode, MODE.awake);
-    sampler.wake();
+    sampler.worker.wake();
   };
 
   it('hands on what ran and for which request, at the next tick and not in the interrupt', async () => {
@@ -89,7 +89,7 @@ describe('the sampler', () => {
       'node:fs:1:1',
     ]);
     expect(locate({ ...own, line: 2 })).toBe(compiled.replace(':1:1', ':2:1'));
-    void sampler.stop();
+    void sampler.worker.stop();
     expect((await sampler.locate([own]))(own)).toBe(compiled);
     rmSync(folder, { recursive: true });
   });

@@ -17,13 +17,9 @@ const compiled: Locate = ({ file, line, column }) => (file === null ? null : `${
 
 function harness(locate: (positions: readonly Position[]) => Promise<Locate> = async () => compiled) {
   const loop = new SimulatedLoop(randomOf(1));
-  const rates: (number | null)[] = [];
-  const profiler = new LoopProfiler(
-    loop.profile,
-    (rate) => rates.push(rate),
-    locate,
-    () => loop.nowMs,
-  );
+  const rates: (number | undefined)[] = [];
+  const setRate = (rate?: number): void => void rates.push(rate);
+  const profiler = new LoopProfiler(loop.profile, { setRate, locate }, () => loop.nowMs);
   const sample = (of: typeof users | null, frames: readonly Frame[], intervalMs = 50): void => {
     loop.nowMs += 50;
     const state = of === null ? null : loop.request(of);
@@ -146,7 +142,7 @@ describe('a profile of the next seconds', () => {
     loop.nowMs += 1_000;
     await vi.advanceTimersByTimeAsync(2_000);
     const profile = await made;
-    expect(rates).toEqual([100, null]);
+    expect(rates).toEqual([100, undefined]);
     expect(profile.routes).toEqual([{ route: 'GET /users/:id', samples: 20, share: 0.1 }]);
     expect(profile.samples).toBe(20);
     // The samples count in what is kept as well, for the time that each represents.
@@ -163,7 +159,7 @@ describe('a profile of the next seconds', () => {
     sample(users, [find, handler]);
     profiler.close();
     expect((await made).samples).toBe(1);
-    expect(rates).toEqual([100, null]);
+    expect(rates).toEqual([100, undefined]);
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -172,9 +168,9 @@ describe('a profile of the next seconds', () => {
     const made = [2, 4].map((seconds) => profiler.profile({ route: null, seconds }));
     await vi.advanceTimersByTimeAsync(2_000);
     await made[0];
-    expect(rates).not.toContain(null);
+    expect(rates).not.toContain(undefined);
     await vi.advanceTimersByTimeAsync(2_000);
     await made[1];
-    expect(rates.at(-1)).toBeNull();
+    expect(rates.at(-1)).toBeUndefined();
   });
 });
