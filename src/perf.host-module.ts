@@ -1,17 +1,5 @@
-import {
-  Global,
-  Inject,
-  Module,
-  Optional,
-  type BeforeApplicationShutdown,
-  type NestModule,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-  type OnApplicationShutdown,
-  type OnModuleInit,
-  type Provider,
-} from '@nestjs/common';
-import { APP_INTERCEPTOR, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { Global, Inject, Module, type NestModule, type Provider } from '@nestjs/common';
+import { APP_INTERCEPTOR, ModulesContainer } from '@nestjs/core';
 import { Overview } from './ports/overview.js';
 import { PerfApplication } from './request/application.js';
 import { FEATURE_OPTIONS, providePort } from './request/feature.js';
@@ -33,7 +21,7 @@ const forExtensions: Provider[] = [
   ),
 ];
 
-/** The providers that an application has once, and its lifecycle hooks. Global: every `PerfModule` finds it. @internal */
+/** The providers that an application has once. Global: every `PerfModule` finds it. @internal */
 @Global()
 @Module({
   providers: [
@@ -71,55 +59,16 @@ const forExtensions: Provider[] = [
   // `PerfModule` takes the services that applications inject from their features.
   exports: [PerfApplication, PerfRuntime, PERF_SERVICE, ...FEATURES.map(({ token }) => token)],
 })
-export class PerfHostModule
-  extends ConfigurableModuleClass
-  implements
-    NestModule,
-    OnModuleInit,
-    OnApplicationBootstrap,
-    OnModuleDestroy,
-    BeforeApplicationShutdown,
-    OnApplicationShutdown
-{
+export class PerfHostModule extends ConfigurableModuleClass implements NestModule {
   static readonly [HOST] = true;
-  private configured = false;
 
-  constructor(
-    @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
-    @Optional() @Inject(ModulesContainer) private readonly modules: ModulesContainer,
-    @Optional() @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
-  ) {
+  constructor(@Inject(PerfRuntime) private readonly runtime: PerfRuntime) {
     super();
   }
 
   /** Nest awaits it before it registers routes, in `NestFactory` and under `@nestjs/testing` alike. */
   async configure(): Promise<void> {
-    this.configured = true;
-    await this.runtime.start(this.adapterHost.httpAdapter, this.modules);
-  }
-
-  async onModuleInit(): Promise<void> {
-    // An application without HTTP never calls `configure()`.
-    if (!this.configured) await this.runtime.start(null, this.modules);
-    this.runtime.routesRegistered();
-  }
-
-  async onApplicationBootstrap(): Promise<void> {
-    await this.runtime.bootstrapped();
-  }
-
-  /** Nest's first hook of closing, on SIGTERM too: open streams may delay the server's close for long after it. */
-  async onModuleDestroy(): Promise<void> {
-    await this.runtime.closing();
-  }
-
-  /** Without an HTTP server to wait for, this is the last moment at which everybody's queues and databases are open. */
-  async beforeApplicationShutdown(): Promise<void> {
-    if (!this.runtime.isListening) await this.runtime.stop();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.runtime.stop();
+    await this.runtime.start(true);
   }
 }
 

@@ -1,6 +1,16 @@
 import type { Server } from 'node:http';
-import { Inject, Injectable, Optional, type InjectionToken } from '@nestjs/common';
-import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
+import {
+  Inject,
+  Injectable,
+  Optional,
+  type BeforeApplicationShutdown,
+  type InjectionToken,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { holdingProcess } from './core/held-process.js';
 import { LatencyFigures } from './ports/latency-figures.js';
 import type { HealthReason, Overview } from './ports/overview.js';
@@ -44,9 +54,17 @@ const OFF = {
   cache: null,
 };
 
-/** The life of one application: it starts once, and its {@link Shutdown} stops it once. @internal */
+/** The life of one application, by Nest's hooks: it starts once, and its {@link Shutdown} stops it once. @internal */
 @Injectable()
-export class PerfRuntime implements Overview {
+export class PerfRuntime
+  implements
+    Overview,
+    OnModuleInit,
+    OnApplicationBootstrap,
+    OnModuleDestroy,
+    BeforeApplicationShutdown,
+    OnApplicationShutdown
+{
   /** In the order of {@link FEATURES}, then those of extensions. Empty before the start. */
   private features: readonly Feature[] = [];
   private readonly options: ResolvedOptions;
@@ -68,8 +86,9 @@ export class PerfRuntime implements Overview {
     @Inject(PerfApplication) private readonly application: PerfApplication,
     @Inject(PERF_EXTENSIONS) private readonly extensions: readonly PerfExtension[],
     @Inject(PERF_SINKS) private readonly sinks: readonly SinkOption[],
-    @Optional() @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
+    @Optional() @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
     @Optional() @Inject(ModuleRef) private readonly module: ModuleRef,
+    @Optional() @Inject(ModulesContainer) private readonly modules: ModulesContainer,
   ) {
     this.options = options;
     this.shutdown = new Shutdown({
@@ -80,23 +99,24 @@ export class PerfRuntime implements Overview {
     });
     const { eventLoop, liveAt } = options;
     this.plainWitness = eventLoop !== null || liveAt === null ? null : new PlainWitness(liveAt, application);
+    const { httpAdapter } = adapterHost;
     if (this.observesRequests()) startBeforeParsers(httpAdapter, application.requests);
     if (options.enabled)
       this.cancelStartCheck = inRootContext(() => warnUnlessStarted(httpAdapter, application.logger));
   }
 
-  /** Before routes are registered. `adapter` is null in an application without HTTP. */
-  start(adapter: AbstractHttpAdapter | null, modules: ModulesContainer): Promise<void> {
+  /** Before routes are registered. */
+  start(hasRoutes: boolean): Promise<void> {
     this.cancelStartCheck();
-    return (this.started ??= (this.starting = this.startOnce(adapter, modules)).catch(async (error: unknown) => {
+    return (this.started ??= (this.starting = this.startOnce(hasRoutes)).catch(async (error: unknown) => {
       // An application whose boot has failed is never closed.
       await this.stop();
       throw error;
     }));
   }
 
-  private async startOnce(given: AbstractHttpAdapter | null, modules: ModulesContainer): Promise<void> {
-    const { application, options } = this;
+  private async startOnce(hasRoutes: boolean): Promise<void> {
+    const { application, options, modules } = this;
     const { logger, recorder, report, requests, routes } = application;
     refuseMissingExtensions(modules, this.extensions);
     this.features = this.findFeatures();
@@ -105,8 +125,9 @@ export class PerfRuntime implements Overview {
       logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
     for (const name of keptOn())
       logger.warn(`NESTJS_PERF_OFF names \`${name}\`, which stays on: it is the application's own work.`);
-    const platform = given === null ? null : choosePlatform(given, application);
-    const adapter = platform === null ? null : given;
+    const { httpAdapter } = this.adapterHost;
+    const platform = hasRoutes ? choosePlatform(httpAdapter, application) : null;
+    const adapter = platform === null ? null : httpAdapter;
     this.platform = platform;
     requests.platform = platform;
     const handlers = controllerMethods(modules);
@@ -125,8 +146,10 @@ export class PerfRuntime implements Overview {
     this.connectPipeline();
   }
 
-  /** Nest calls `onModuleInit` of a global module first, right behind the registration of routes. */
-  routesRegistered(): void {
+  /** Nest calls it of a global module first, right behind the registration of routes. */
+  async onModuleInit(): Promise<void> {
+    // An application without HTTP registers none.
+    if (this.started === null) await this.start(false);
     this.platform?.routesRegistered?.();
   }
 
@@ -172,7 +195,7 @@ export class PerfRuntime implements Overview {
     }
   }
 
-  async bootstrapped(): Promise<void> {
+  async onApplicationBootstrap(): Promise<void> {
     // Closed meanwhile: nobody would stop it again.
     if (this.shutdown.isStopping) return;
     try {
@@ -186,17 +209,22 @@ export class PerfRuntime implements Overview {
       this.application.logger.log(startLine(this.application, this.options, this.extensions, this.paths));
   }
 
-  /** Whether the adapter will close a server, after which everything stops. */
-  get isListening(): boolean {
-    return this.shutdown.isListening;
-  }
-
-  async closing(): Promise<void> {
+  /** Nest's first hook of closing, on SIGTERM too: open streams may delay the server's close for long after it. */
+  async onModuleDestroy(): Promise<void> {
     this.cancelStartCheck();
     await this.shutdown.closing();
   }
 
-  async stop(): Promise<void> {
+  /** Without an HTTP server to wait for, this is the last moment at which everybody's queues and databases are open. */
+  async beforeApplicationShutdown(): Promise<void> {
+    if (!this.shutdown.isListening) await this.stop();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.stop();
+  }
+
+  private async stop(): Promise<void> {
     this.cancelStartCheck();
     await this.shutdown.stop();
   }
