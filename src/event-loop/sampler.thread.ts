@@ -43,7 +43,8 @@ export function samplerThread(
   let timer: NodeJS.Timeout | undefined;
   /** When the timer is due; Infinity: something else has woken this thread. */
   let dueMs = Infinity;
-  let isSampling = false;
+  /** Ends the sample that is under way; null: none is. */
+  let giveUp: (() => void) | null = null;
   let isStopping = false;
   let watchedSeq = Atomics.load(words, WORD.seq);
   let [nextDueMs, nextSampleMs, reportedMs] = [Infinity, 0, 0];
@@ -72,8 +73,9 @@ export function samplerThread(
   /** Wake-ups are what this thread costs: none before there can be something to do. */
   function schedule(): void {
     const mode = Atomics.load(words, WORD.mode);
-    if (!takesSamples || isSampling || mode === MODE.stopped) return;
-    const waitMs = Math.ceil(mode === MODE.awake ? untilNext() : isHot ? timing.tickMs : parkedPollMs);
+    if (!takesSamples || (giveUp === null && mode === MODE.stopped)) return;
+    const isTicking = giveUp !== null || isHot;
+    const waitMs = Math.ceil(isTicking ? timing.tickMs : mode === MODE.awake ? untilNext() : parkedPollMs);
     dueMs = nowMs() + waitMs;
     clearTimeout(timer);
     timer = setTimeout(turn, waitMs);
@@ -81,18 +83,28 @@ export function samplerThread(
 
   function turn(): void {
     account(dueMs);
-    if (!sample()) schedule();
+    if (giveUp === null) sample();
+    else watchSample(giveUp);
+    schedule();
+  }
+
+  /** The main thread is in a native call and cannot answer. */
+  function watchSample(end: () => void): void {
+    const now = nowMs();
+    countDue(now);
+    if (Atomics.load(words, WORD.mode) === MODE.stopped) end();
+    else if (Atomics.load(words, WORD.seq) === watchedSeq) reportHang(now);
   }
 
   function receive(request: ThreadRequest): void {
     if (request === 'end') return parentPort!.close();
     if (request === 'stop') {
       isStopping = true;
-      return isSampling ? undefined : stop();
+      return giveUp === null ? stop() : undefined;
     }
     if (request === 'wake') {
       dueMs = Infinity;
-      return isSampling || !takesSamples ? undefined : turn();
+      return giveUp === null && takesSamples ? turn() : undefined;
     }
     if ('metrics' in request) return server?.receive(request.metrics);
     const { id } = request;
@@ -161,7 +173,7 @@ export function samplerThread(
     return true;
   }
 
-  function sample(): boolean {
+  function sample(): void {
     const now = nowMs();
     const isAwake = Atomics.load(words, WORD.mode) === MODE.awake;
     const seq = Atomics.load(words, WORD.seq);
@@ -179,10 +191,9 @@ export function samplerThread(
     isWorking = isAwake || isHot;
     const isStale = isHot || staleMs >= (isAwake ? 0 : timing.idleTickMs) + timing.suspectMs;
     const isDue = isWorking && countDue(now);
-    if (!isDue && !(isStale && now >= nextSampleMs)) return false;
+    if (!isDue && !(isStale && now >= nextSampleMs)) return;
     nextSampleMs = now + Math.max(timing.blockedSampleMs, staleMs * intervalShareOfAge) * (0.85 + Math.random() * 0.3);
     requestSample(seq, isStale && (witness !== null || staleMs > hangMs / 2));
-    return true;
   }
 
   function measureStale(now: number): number {
@@ -190,19 +201,10 @@ export function samplerThread(
   }
 
   function requestSample(seq: number, described: boolean): void {
-    hasSampled = isSampling = true;
+    hasSampled = true;
     const session = new inspector!.Session();
-    let atMs = nowMs();
-    Atomics.store(words, WORD.askedAt, (atMs * UNITS_PER_MS) | 0);
+    Atomics.store(words, WORD.askedAt, (nowMs() * UNITS_PER_MS) | 0);
     Atomics.store(words, WORD.described, Number(described));
-    // Keeps this thread alive and watching while the main thread is in a native call and cannot answer.
-    const waiting = setInterval(() => {
-      account(atMs + timing.tickMs);
-      atMs = nowMs();
-      countDue(atMs);
-      if (Atomics.load(words, WORD.mode) === MODE.stopped) answered(null);
-      else if (Atomics.load(words, WORD.seq) === seq) reportHang(atMs);
-    }, timing.tickMs);
     let done = false;
     const answered = (answer: boolean | Description | null, failure: Error | null = null): void => {
       if (done) return;
@@ -211,7 +213,6 @@ export function samplerThread(
       if (failure !== null) failedSamples += 1;
       if (failure !== null && failedSamples === maxFailedSamples)
         parentPort!.postMessage({ reason: failure.message } satisfies ThreadMessage);
-      clearInterval(waiting);
       session.disconnect();
       Atomics.store(words, WORD.connected, 0);
       const description = typeof answer === 'object' ? answer : null;
@@ -220,11 +221,12 @@ export function samplerThread(
       if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
       // It goes on in the turn after the disconnect: ending a thread in that turn has aborted processes.
       setImmediate(() => {
-        isSampling = false;
+        giveUp = null;
         if (isStopping) stop();
         else schedule();
       });
     };
+    giveUp = () => answered(null);
     try {
       Atomics.store(words, WORD.connected, 1);
       // The main thread stops this one first, then waits for what is connected: a process that ends meets no session.
