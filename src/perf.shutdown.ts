@@ -1,11 +1,11 @@
 import type { Server } from 'node:http';
 import { MAX_TIMER_MS } from './core/clock.js';
 import { reasonOf } from './core/reason.js';
+import { listenShared } from './core/shared-listener.js';
 import type { ResolvedOptions } from './perf.options.js';
 import type { PerfApplication } from './request/application.js';
 import type { Feature } from './request/feature.js';
 import { routeName } from './request/routes.js';
-import { afterServerClosed, endKeptConnections, onTermination, whenListening } from './request/shutdown.js';
 
 /** Requests in flight have as long as deferred work, and no less than this. */
 const LEAST_REQUESTS_MS = 1_000;
@@ -36,7 +36,8 @@ export class Shutdown {
   private lateTimer: NodeJS.Timeout | undefined;
   private readonly requestsMs: number;
   private server: Server | null = null;
-  private isLeaving = false;
+  /** True from SIGTERM or `app.close()` on, whichever comes first. */
+  begun = false;
   private stopping: Promise<void> | null = null;
   private ignoreTermination: () => void = () => {};
   /** Monotonic milliseconds of the last mark. */
@@ -46,11 +47,6 @@ export class Shutdown {
 
   constructor(private readonly parts: Parts) {
     this.requestsMs = Math.max(LEAST_REQUESTS_MS, parts.options.defer?.drainTimeoutMs ?? USUAL_REQUESTS_MS);
-  }
-
-  /** True from SIGTERM or `app.close()` on, whichever comes first. */
-  get begun(): boolean {
-    return this.isLeaving;
   }
 
   get isStopping(): boolean {
@@ -65,26 +61,52 @@ export class Shutdown {
   watch(server: Server | undefined): void {
     if (typeof server?.close !== 'function') return;
     this.server = server;
-    afterServerClosed(server, {
-      closing: () => this.startDeadline(),
-      late: { afterMs: this.requestsMs, work: () => this.drainEarly() },
-      closed: () => this.stop(),
+    this.stopAfter(server);
+    server.once('listening', () => {
+      // main.ts may call `enableShutdownHooks()` right after `await app.listen()`.
+      setImmediate(() => this.expectTermination());
     });
-    whenListening(server, (isProtected) => {
-      if (this.isStopping) return;
-      if (isProtected) this.ignoreTermination = onTermination(() => this.begin());
-      else
-        this.parts.application.logger.warn(
-          'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
-        );
-    });
+  }
+
+  /** Nest has no hook between the last response and `onApplicationShutdown`, where providers end their connections. Adapters await the server's `close()`. */
+  private stopAfter(server: Server): void {
+    const close = server.close.bind(server);
+    server.close = (done) => {
+      this.startDeadline();
+      const timer = setTimeout(() => void this.drainEarly(), this.requestsMs).unref();
+      return close((error) => {
+        clearTimeout(timer);
+        const finish = (): void => done?.(error);
+        // eslint-disable-next-line promise/no-promise-in-callback -- Node's `close()` returns no promise
+        this.stop().then(finish, finish);
+      });
+    };
+  }
+
+  private expectTermination(): void {
+    if (this.isStopping) return;
+    if (process.listenerCount('SIGTERM') === 0) {
+      this.parts.application.logger.warn(
+        'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
+      );
+      return;
+    }
+    // Before Nest closes the application. A listener that stays would keep the process alive.
+    const begin = (): void => {
+      this.ignoreTermination();
+      this.begin();
+    };
+    this.ignoreTermination = listenShared(process, 'SIGTERM', begin, 'prependListener');
   }
 
   /** The application begins to close, and may still serve requests. */
   async closing(): Promise<void> {
     this.begin();
     this.mark(WAITED);
-    if (this.server !== null) endKeptConnections(this.server);
+    // Node's `close()` waits for clients that send again and again on a kept connection: the next answer ends it.
+    this.server?.prependListener('request', ({ httpVersionMajor }, response) => {
+      if (httpVersionMajor === 1) response.setHeader('connection', 'close');
+    });
     for (const feature of this.parts.features()) await this.isolated('closing', () => feature.closing?.());
     this.mark(NO_JOBS);
   }
@@ -125,8 +147,8 @@ export class Shutdown {
   }
 
   private begin(): void {
-    if (this.isLeaving) return;
-    this.isLeaving = true;
+    if (this.begun) return;
+    this.begun = true;
     this.markedMs = this.parts.application.nowMs();
   }
 

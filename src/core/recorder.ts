@@ -17,6 +17,8 @@ const FLUSH_EVERY_MS = 1_000;
 export class Recorder {
   /** Lost because the buffer was full, before any sink saw them. */
   dropped = 0;
+  /** False while sinks start: records wait for the last of them. */
+  private started = false;
   private closed = false;
   private reportedDropped = 0;
   private lanes: readonly SinkLane[] = [];
@@ -52,6 +54,8 @@ export class Recorder {
   async start(createHost: () => PerfSinkHost, deadlineMs: number): Promise<void> {
     const [refusal] = await settleAll(this.lanes.map((lane) => lane.start(createHost(), deadlineMs)));
     if (refusal !== undefined) throw refusal;
+    this.started = true;
+    this.deliver();
   }
 
   /** Calls `listener` with each record, within its push: it must be quick. */
@@ -99,7 +103,7 @@ export class Recorder {
   private readonly deliver = (): void => {
     this.cancelTimers();
     this.reportDropped();
-    if (this.pending.length === 0) return;
+    if (this.pending.length === 0 || !this.started) return;
     const batch = this.pending;
     this.pending = [];
     for (const lane of this.lanes) lane.offer(batch);
@@ -124,26 +128,20 @@ export class Recorder {
   }
 }
 
-/** `new`: batches wait until it has started. `done`: it is closed, or was left out because it did not start. */
-type LaneState = 'new' | 'started' | 'done';
-
 /** One sink with its own queue of batches: at most one `publish` is under way. */
 class SinkLane {
   private readonly queue: (readonly PerfRecord[])[] = [];
   private held = 0;
   private lost = 0;
   private busy: Promise<void> | null = null;
-  private state: LaneState = 'new';
   private host: PerfSinkHost | undefined;
+  /** It has started and is not closed. */
+  isUsable = false;
 
   constructor(
     readonly sink: PerfSink,
     private readonly report: OncePerCause,
   ) {}
-
-  get isUsable(): boolean {
-    return this.state === 'started';
-  }
 
   async start(host: PerfSinkHost, deadlineMs: number): Promise<void> {
     this.host = host;
@@ -151,33 +149,26 @@ class SinkLane {
       const started = await within(deadlineMs, async () => this.sink.start?.(host));
       if (!started) throw new Error(`start() did not settle within ${deadlineMs} ms`);
     } catch (error) {
-      this.leaveOut();
       if (error instanceof PerfError) throw error;
       this.fail('start', error, 'It is left out: it gets no records. ');
       return;
     }
-    this.state = 'started';
-    if (this.queue.length > 0) this.busy ??= this.drain();
-  }
-
-  private leaveOut(): void {
-    this.state = 'done';
-    this.held = this.queue.length = 0;
+    this.isUsable = true;
   }
 
   offer(batch: readonly PerfRecord[]): void {
-    if (this.state === 'done') return;
+    if (!this.isUsable) return;
     if (this.held + batch.length > MAX_HELD) {
       this.lose(batch.length);
       return;
     }
     this.queue.push(batch);
     this.held += batch.length;
-    if (this.state === 'started') this.busy ??= this.drain();
+    this.busy ??= this.drain();
   }
 
   async flush(deadlineMs: number): Promise<void> {
-    if (this.state !== 'started') return;
+    if (!this.isUsable) return;
     const leftMs = countdown(deadlineMs);
     try {
       const drained = await within(deadlineMs, async () => {
@@ -198,12 +189,12 @@ class SinkLane {
 
   /** Sinks close one by one: one that hangs must not take another's time. */
   async flushAndClose(deadlineMs: number): Promise<void> {
-    const hasStarted = this.state === 'started';
+    // Its `start()` did not run, or failed: there is nothing to close.
+    if (!this.isUsable) return;
     const leftMs = countdown(deadlineMs);
     await this.flush(deadlineMs);
-    this.leaveOut();
-    // Its `start()` did not run, or failed: there is nothing to close.
-    if (!hasStarted) return;
+    this.isUsable = false;
+    this.held = this.queue.length = 0;
     try {
       if (!(await within(leftMs(), async () => this.sink.close?.(this.host)))) {
         throw new Error(`close() did not settle in time`);

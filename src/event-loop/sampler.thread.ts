@@ -58,8 +58,7 @@ export function samplerThread(
   let seen: Description | null = null;
   let usage = { atMs: nowMs(), ...mainUsage.read() };
   let [spentMs, passedMs] = [0, 0];
-  let isHot = false;
-  let isWorking = false;
+  let [isHot, isWorking] = [false, false];
 
   parentPort!.on('message', receive);
   const server = witness === null ? null : startWitness(witness, observe, (message) => parentPort!.postMessage(message));
