@@ -1,13 +1,9 @@
-import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
 import type { Route } from '../request/routes.js';
 import type { RouteTimeFigures } from '../ports/route-time.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
-import { StatusCap } from '../core/status-cap.js';
+import { classStatus } from '../core/status-class.js';
 import type { Steps } from '../core/turns.js';
-
-/** Statuses of a route that are registered nowhere; further ones are counted as their class. */
-const MAX_UNREGISTERED = 10;
 
 /** Statistics of one route: counters, and one histogram for each status that was answered. */
 export class RouteStats {
@@ -17,7 +13,6 @@ export class RouteStats {
   readonly byStatus = new Map<number, Histogram>();
   /** Until the head was sent; null while none was. */
   firstByte: Histogram | null = null;
-  private cap: StatusCap | null = null;
 
   constructor(
     private readonly overMs: readonly number[],
@@ -27,19 +22,14 @@ export class RouteStats {
   }
 
   completed(status: number, durationMs: number): void {
-    const histogram = this.byStatus.get(status) ?? this.admit(status);
+    let histogram = this.byStatus.get(status);
+    if (histogram === undefined) this.byStatus.set(status, (histogram = new Histogram()));
     histogram.record(durationMs);
     for (let i = 0; i < this.overMs.length && durationMs > this.overMs[i]!; i++) this.over[i]! += 1;
   }
 
   headSent(afterMs: number): void {
     (this.firstByte ??= new Histogram()).record(afterMs);
-  }
-
-  /** A proxy passes on whatever status its upstream has invented: each would have a histogram of its own, and a series. */
-  private admit(status: number): Histogram {
-    this.cap ??= new StatusCap(MAX_UNREGISTERED);
-    return entryOf(this.byStatus, this.cap.admit(status), () => new Histogram());
   }
 
   blocked(ms: number): void {
@@ -92,7 +82,7 @@ function createRow(
   for (const route of routes) {
     const stats = readStats(route)!;
     for (const [status, histogram] of stats.byStatus) {
-      statuses[classifyStatus(status)] += histogram.count;
+      statuses[`${classStatus(status) / 100}xx` as keyof typeof statuses] += histogram.count;
       if (status >= 500) errors += histogram.count;
     }
     over.forEach((entry, index) => (entry.count += stats.over[index] ?? 0));
@@ -136,12 +126,4 @@ function merged(histograms: readonly Histogram[]): Histogram {
   all.clear();
   for (const histogram of first === undefined ? [] : [first, ...others]) all.merge(histogram);
   return all;
-}
-
-/** Statuses beyond 599 are an application's own inventions; they count as server errors. */
-function classifyStatus(status: number): '1xx' | '2xx' | '3xx' | '4xx' | '5xx' {
-  if (status < 200) return '1xx';
-  if (status < 300) return '2xx';
-  if (status < 400) return '3xx';
-  return status < 500 ? '4xx' : '5xx';
 }

@@ -1,5 +1,5 @@
 import { entryOf } from '../../core/entry-of.js';
-import { classStatus } from '../../core/status-cap.js';
+import { classStatus } from '../../core/status-class.js';
 import { isWork } from '../../core/work-methods.js';
 import { OVERFLOW, type SeriesCap } from './series-cap.js';
 
