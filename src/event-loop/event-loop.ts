@@ -99,7 +99,7 @@ export class EventLoop implements Feature {
 
   started(state: RequestState): void {
     if (this.closed) return;
-    this.startWatching();
+    if (!this.watching) this.startWatching();
     this.watch.requestStarted(state.startedMs);
   }
 

@@ -1,5 +1,4 @@
 import type { MonotonicClock } from '../../core/clock.js';
-import { entryOf } from '../../core/entry-of.js';
 import type { Estimate } from '../../core/snapshot.js';
 import type { LoopShares } from '../../ports/loop-profile.js';
 import type { RequestOwner, RequestState } from '../../request/request-state.js';
@@ -42,7 +41,9 @@ export class SampledWindow {
   }
 
   count(route: Route | null): typeof NO_COUNTS {
-    return entryOf(this.routes, route, () => ({ ...NO_COUNTS }));
+    let counts = this.routes.get(route);
+    if (counts === undefined) this.routes.set(route, (counts = { ...NO_COUNTS }));
+    return counts;
   }
 }
 
