@@ -12,7 +12,6 @@ import { RouteTimeFigures } from '../ports/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
-import { isWork } from '../core/work-methods.js';
 import { UNIT_OF_EXPERIMENTS, UserList } from '../ports/users.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
@@ -61,7 +60,8 @@ export class Latency implements Feature, LatencyFigures {
     if (state.aborted) stats.abortedCount += 1;
     else stats.completed(state.status, durationMs);
     if (state.firstByteMs !== 0) stats.headSent(state.firstByteMs - state.startedMs);
-    if (isWork(route!.method)) return;
+    // A scope of measured work has a record of its own.
+    if (state.request === null) return;
     if (this.wanted === 'none' || (this.wanted === 'slow' && !isSlow(state, stats.slowMs))) return;
     if (this.holds?.hold(state, this.record) !== true) this.record(state);
   }

@@ -23,6 +23,8 @@ export interface RouteCounts {
 
 /** One method and pattern of the application, made when the framework registers it. */
 export class Route {
+  /** `'GET /users/:id'`; `'GET (no route)'` where none matched. */
+  readonly name: string;
   /** One of the module's own paths, such as `/metrics`: it is neither measured nor recorded. */
   isOwn = false;
   /** `latency.ignore` names it. */
@@ -43,6 +45,7 @@ export class Route {
     /** Called once for each new Route, also for those of further methods. */
     private readonly announce: (route: Route) => void,
   ) {
+    this.name = `${method} ${pattern === '' ? '(no route)' : pattern}`;
     announce(this);
   }
 
@@ -74,8 +77,8 @@ const KNOWN_METHODS = new Set(
 export const methodLabel = (method: string | undefined): string =>
   method !== undefined && KNOWN_METHODS.has(method) ? method : '_OTHER';
 
-/** A route in one text: `'GET /users/:id'`; `'GET (no route)'` where none matched. */
-export const routeName = ({ method, pattern }: Route): string => `${method} ${pattern === '' ? '(no route)' : pattern}`;
+/** Made once for each route: features label each request by it. */
+export const routeName = ({ name }: Route): string => name;
 
 /** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
 export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && !route.ignored;
