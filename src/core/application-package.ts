@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
 import { workingDirectory } from './working-directory.js';
 
-/** The fields of an application's package.json that are used. */
 interface ApplicationPackage {
   readonly name: string;
   readonly version: string | null;

@@ -1,7 +1,6 @@
 // Node makes the global a getter: each reading would pay for it.
 import { performance } from 'node:perf_hooks';
 
-/** Monotonic time in milliseconds, for durations. */
 export type MonotonicClock = () => number;
 
 /** The process's own monotonic clock: `performance.now()`, in milliseconds since the process started. */

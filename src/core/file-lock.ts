@@ -20,7 +20,6 @@ import { PerfError } from './perf.error.js';
 const BEAT_MS = 2_000;
 /** A lock of another container or host that was not renewed for this long has no living owner. */
 const STALE_MS = 5 * BEAT_MS;
-/** Between two tries, milliseconds. */
 const RETRY_MS = BEAT_MS / 8;
 /** A lock that still cannot be taken after this is an error, milliseconds. */
 const GIVE_UP_MS = 3 * STALE_MS;

@@ -2,7 +2,6 @@ import { string, value, type Option } from './option.js';
 import type { PerfRequest } from './perf-request.js';
 import { reasonOf } from './reason.js';
 
-/** The response of a raw route. */
 export interface RawResponse<Body = string> {
   status: number;
   type: string;
@@ -11,7 +10,6 @@ export interface RawResponse<Body = string> {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** Decides who may read a raw route. */
 export type Authorize = (request: PerfRequest) => boolean | Promise<boolean>;
 
 export const pathOption = (byDefault: string): Option<string> =>

@@ -19,7 +19,6 @@ const FINE_END_MS = 2 ** (30 - FINE_BITS);
 /** Copied where one is made: several times as fast as making it anew. */
 const NO_OCTAVES = Array.from({ length: OCTAVES }, (): Float64Array | undefined => undefined);
 
-/** Lower border of a bucket, milliseconds. */
 const findLower = (index: number): number =>
   2 ** ((index >> BITS_PER_OCTAVE) + MIN_EXPONENT) * (1 + (index & (PER_OCTAVE - 1)) / PER_OCTAVE);
 
@@ -59,7 +58,6 @@ export class Histogram {
     Object.assign(this, { count: 0, sumMs: 0, maxMs: 0, minMs: Infinity });
   }
 
-  /** Milliseconds. */
   figures(): { mean: number; p50: number; p95: number; p99: number; max: number } {
     const [p50, p95, p99] = this.quantilesMs([0.5, 0.95, 0.99]) as [number, number, number];
     return { mean: this.meanMs, p50, p95, p99, max: this.maxMs };

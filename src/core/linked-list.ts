@@ -19,7 +19,6 @@ export class LinkedList<T extends Linked<T>> {
     this.size += 1;
   }
 
-  /** False when it is not in the list. */
   delete(item: T): boolean {
     const { previous, next } = item;
     if (previous === null && this.first !== item) return false;
@@ -32,7 +31,6 @@ export class LinkedList<T extends Linked<T>> {
     return true;
   }
 
-  /** Takes out the one that came first; null when it is empty. */
   shift(): T | null {
     const { first } = this;
     if (first !== null) this.delete(first);

@@ -8,7 +8,6 @@ const OFFLOAD_METADATA = 'perf:offload';
 export const putOffloadOptions = (prototype: object, name: string, options: object): void =>
   Reflect.defineMetadata(OFFLOAD_METADATA, options, prototype, name);
 
-/** Lists the methods that `@Offload()` decorates, with its options. */
 export const offloadedOn = (prototype: object) => decoratedMethods(OFFLOAD_METADATA, prototype);
 
 /** The module's file, in a thread that `offload()` has started; null in every other. */

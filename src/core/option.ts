@@ -5,11 +5,9 @@ import { REDACTED, SecretNames } from './secret-names.js';
 export interface Option<T> {
   /** How the sentence goes on: "`path` must be …". */
   readonly expected: string;
-  /** @throws PERF_ERR_OPTION */
   read(value: unknown, path: string): T;
 }
 
-/** The resolved value of an {@link Option}. */
 export type Resolved<O> = O extends Option<infer T> ? T : never;
 
 /** An option that is wrong: where, what was expected, what was given, what to do. */
@@ -71,7 +69,6 @@ export function number(rule: NumberRule): Option<number> {
   return value(expected, is, rule.default);
 }
 
-/** Like {@link number}, but null when it is not given. */
 export const optionalNumber = (rule: Omit<NumberRule, 'default'>): Option<number | null> => optional(number(rule));
 
 export function boolean(rule: { default: boolean }): Option<boolean> {
@@ -83,7 +80,6 @@ export function oneOf<const T extends string | boolean>(values: readonly T[], ru
   return value(expected, (given) => values.includes(given as T), rule.default);
 }
 
-/** Without a default it must be given. */
 export function string(rule: { default?: string; what: string; test?: (value: string) => boolean }): Option<string> {
   return value(rule.what, (given) => typeof given === 'string' && rule.test?.(given) !== false, rule.default);
 }
@@ -118,7 +114,6 @@ export function ascending(
   });
 }
 
-/** An option without a value is null. */
 export function optional<T>(inner: Option<T>): Option<T | null> {
   return option(inner.expected, (value, path) => (value === undefined ? null : inner.read(value, path)));
 }

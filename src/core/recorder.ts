@@ -39,7 +39,6 @@ export class Recorder {
     this.lanes = sinks.map((sink) => new SinkLane(sink, this.report));
   }
 
-  /** Names of the sinks that have started. */
   get sinkNames(): string[] {
     return this.lanes.filter(({ isUsable }) => isUsable).map(({ sink }) => sink.name);
   }

@@ -198,7 +198,8 @@ export class EventLoop implements Feature {
     const ms = measureInside(block, request);
     request.blockedMs += ms;
     if (scope !== null) scope.blockedMs += measureInside(block, scope);
-    this.reader.read('the route', () => request.route, null)?.stats?.blocked(ms);
+    const stats = this.reader.read('the route', () => request.route?.stats, null);
+    if (stats) stats.blockedMs += ms;
   }
 
   private async record(judged: JudgedBlock): Promise<void> {

@@ -32,9 +32,6 @@ export class RouteStats {
     (this.firstByte ??= new Histogram()).record(afterMs);
   }
 
-  blocked(ms: number): void {
-    this.blockedMs += ms;
-  }
 }
 
 /** The counts of a route; null while it is not measured. */

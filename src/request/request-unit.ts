@@ -5,7 +5,7 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from './request-state.js';
 import { isThenable } from '../core/thenable.js';
 
-/** Tells whom a request is for; null for nobody that is known. */
+/** Reads the unit of a request; null where none is known. */
 export type ReadUnit = (request: PerfRequest) => Unit | null;
 
 /** Finds the unit of each request. Never throws. */

@@ -15,12 +15,6 @@ export interface RouteHandler {
   readonly uncompressed: boolean;
 }
 
-/** The part of a route's counts that the event loop adds to. */
-export interface RouteCounts {
-  /** Milliseconds that its requests are proven to have blocked. */
-  blocked(ms: number): void;
-}
-
 /** One method and pattern of the application, made when the framework registers it. */
 export class Route {
   /** `'GET /users/:id'`; `'GET (no route)'` where none matched. */
@@ -29,8 +23,8 @@ export class Route {
   isOwn = false;
   /** `latency.ignore` names it. */
   ignored = false;
-  /** Latency: the route's counts; null while it is not measured. */
-  stats: RouteCounts | null = null;
+  /** Latency: the route's counts, to which the event loop adds what its requests have blocked; null while it is not measured. */
+  stats: { blockedMs: number } | null = null;
   /** Compression's counters of the route; null for the module's own paths. */
   compression: object | null = null;
   /** Experiments: what became of its requests, by variant. */
