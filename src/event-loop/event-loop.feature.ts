@@ -7,7 +7,6 @@ import { optionalPort, provideFeature, providePort, type FeatureDefinition } fro
 import { DeniedNames } from '../request/safe-request.js';
 import { EventLoop, type EventLoopSettings } from './event-loop.js';
 import { eventLoopOption } from './event-loop.options.js';
-import { ANSWER_MS } from './sampler.js';
 import type { SamplerWorker } from './sampler-worker.js';
 
 /** Reads files in the sampler's thread, once the event loop has one. */
@@ -19,7 +18,7 @@ class SamplerFiles extends KernelFiles {
   }
 
   read(paths: Iterable<string>): Promise<KernelTexts | null> | null {
-    return this.running ? this.worker!.readFiles([...paths], ANSWER_MS) : null;
+    return this.running ? this.worker!.readFiles([...paths]) : null;
   }
 }
 

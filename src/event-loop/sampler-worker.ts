@@ -19,6 +19,8 @@ import { samplerSource } from './sampler-source.js';
 import type { Position } from './source-lines.js';
 import type { Witness } from './witness.js';
 
+/** A caller waits for locations: the thread reads the map of a bundle at the first one. */
+const ANSWER_MS = 2_000;
 const STOP_DEADLINE_MS = 1_000;
 const EXIT_DEADLINE_MS = 50;
 const DISCONNECT_MS = 2;
@@ -104,14 +106,17 @@ export class SamplerWorker {
     return ended;
   }
 
-  async locate(positions: readonly Position[], deadlineMs: number): Promise<readonly (string | null)[] | null> {
+  async locate(
+    positions: readonly Position[],
+    deadlineMs = ANSWER_MS,
+  ): Promise<readonly (string | null)[] | null> {
     if (positions.length === 0) return null;
     const answer = await this.ask((id) => ({ id, positions }), deadlineMs);
     return answer !== null && 'locations' in answer ? answer.locations : null;
   }
 
   /** Texts of small files; null when the thread does not answer in time. Never rejects. */
-  async readFiles(paths: readonly string[], deadlineMs: number): Promise<KernelTexts | null> {
+  async readFiles(paths: readonly string[], deadlineMs = ANSWER_MS): Promise<KernelTexts | null> {
     const answer = await this.ask((id) => ({ id, paths }), deadlineMs);
     return answer !== null && 'files' in answer ? answer.files : null;
   }

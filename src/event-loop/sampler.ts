@@ -11,8 +11,6 @@ import { SamplerWorker } from './sampler-worker.js';
 import { SourceLines, type Locate, type Position } from './source-lines.js';
 import type { Witness } from './witness.js';
 
-/** A caller waits for locations: the thread reads the map of a bundle at the first one. */
-export const ANSWER_MS = 2_000;
 const MAX_POSITIONS = 5_000;
 
 export class Sampler {
@@ -70,7 +68,7 @@ export class Sampler {
       if (file !== null && !file.startsWith('node:') && !SourceLines.isTypeScript(file) && asked.size < MAX_POSITIONS)
         asked.set(formatKey(position), position);
     }
-    const locations = await this.worker.locate([...asked.values()], ANSWER_MS);
+    const locations = await this.worker.locate([...asked.values()]);
     const known = new Map([...asked.keys()].map((key, i) => [key, locations?.[i]]));
     return (position) => known.get(formatKey(position)) ?? this.compiled.locate(position);
   }
