@@ -133,7 +133,8 @@ export class PerfRuntime
     const handlers = controllerMethods(modules);
     routes.findHandler = (method, pattern) => findHandler(handlers, method, pattern);
     for (const { paths } of handlers) for (const path of paths) routes.declared.add(path);
-    if (adapter !== null && platform !== null && this.observesRequests()) observeAdapter(adapter, platform, application);
+    if (adapter !== null && platform !== null && this.observesRequests())
+      observeAdapter(adapter, platform, application);
     for (const feature of this.features) await feature.install?.({ modules, handlers, platform, adapter });
     const { snapshotEndpoint } = options;
     if (platform !== null && snapshotEndpoint !== null) {

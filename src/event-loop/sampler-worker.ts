@@ -106,10 +106,7 @@ export class SamplerWorker {
     return ended;
   }
 
-  async locate(
-    positions: readonly Position[],
-    deadlineMs = ANSWER_MS,
-  ): Promise<readonly (string | null)[] | null> {
+  async locate(positions: readonly Position[], deadlineMs = ANSWER_MS): Promise<readonly (string | null)[] | null> {
     if (positions.length === 0) return null;
     const answer = await this.ask((id) => ({ id, positions }), deadlineMs);
     return answer !== null && 'locations' in answer ? answer.locations : null;

@@ -61,7 +61,8 @@ export function samplerThread(
   let [isHot, isWorking] = [false, false];
 
   parentPort!.on('message', receive);
-  const server = witness === null ? null : startWitness(witness, observe, (message) => parentPort!.postMessage(message));
+  const server =
+    witness === null ? null : startWitness(witness, observe, (message) => parentPort!.postMessage(message));
   if (takesSamples) Atomics.store(words, WORD.started, 1);
   schedule();
 

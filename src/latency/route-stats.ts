@@ -31,7 +31,6 @@ export class RouteStats {
   headSent(afterMs: number): void {
     (this.firstByte ??= new Histogram()).record(afterMs);
   }
-
 }
 
 /** The counts of a route; null while it is not measured. */

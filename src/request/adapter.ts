@@ -20,7 +20,9 @@ export function choosePlatform(
   const type = adapter.getType();
   if (type === 'fastify') return new FastifyPlatform(adapter.getInstance(), requests, routes);
   if (type === 'express')
-    return new OtherPlatform(adapter, requests, type, (state) => findExpressRoute(state, routes, !emitsRoutes(adapter)));
+    return new OtherPlatform(adapter, requests, type, (state) =>
+      findExpressRoute(state, routes, !emitsRoutes(adapter)),
+    );
   if (adapter.getHttpServer() instanceof EventEmitter) return new OtherPlatform(adapter, requests);
   logger.warn(
     `The server of the HTTP adapter "${type}" is none of Node's: requests are neither measured nor compressed, and ` +
