@@ -171,7 +171,7 @@ function unknownKey(prefix: string, key: string, known: readonly string[]): Perf
   return new PerfError('PERF_ERR_OPTION', `\`${prefix}${key.slice(0, 60)}\` is not an option. ${advice}`);
 }
 
-/** The known name that shares most letters with the key at both ends; null where that is not half of them. */
+/** The known name that shares most letters with the key at both ends, and has fewest others; null where that is not half of the key. */
 function findNearest(key: string, known: readonly string[]): string | null {
   const given = key.slice(0, 60).toLowerCase();
   const countShared = (candidate: string): number => {
@@ -181,6 +181,7 @@ function findNearest(key: string, known: readonly string[]): string | null {
     while (end < given.length - start && given.at(-1 - end) === name.at(-1 - end)) end += 1;
     return start + end;
   };
-  const [best] = known.toSorted((a, b) => countShared(b) - countShared(a));
+  const rate = (name: string): number => 2 * countShared(name) - Math.abs(name.length - given.length);
+  const [best] = known.toSorted((a, b) => rate(b) - rate(a));
   return best === undefined || 2 * countShared(best) <= given.length ? null : best;
 }

@@ -114,7 +114,7 @@ describe('the event loop', () => {
     // As long as it takes to read the map of a bundle on a busy machine.
     const restore = inThread(
       'positions.map(locate)',
-      "positions.map((_, i) => (i > 0 || Atomics.wait(sleeper, 0, 0, 500), 'src/render.ts:4:2'))",
+      "positions.map((_, i) => (i > 0 || Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500), 'src/render.ts:4:2'))",
     );
     begin();
     restore();
