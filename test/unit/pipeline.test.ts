@@ -49,6 +49,9 @@ function application(overrides: Partial<Record<keyof PipelineParts, object | nul
     ...overrides,
   };
   requests.pipeline = buildPipeline(parts as unknown as PipelineParts, requests);
+  // The works that a request has armed end with it.
+  const begin = requests.begin.bind(requests);
+  requests.begin = () => Object.assign(begin(), { work: { ended: note('defer', 'ended'), committed: [] } });
   return { requests, steps, warnings };
 }
 
