@@ -41,29 +41,47 @@ export function serveWitness(
   /** An answer waits no longer for fresh metrics: the last ones are sent then. */
   const maxScrapeMs = 30;
   const jsonType = 'application/json; charset=utf-8';
-  let metrics: Exposition = { type: 'text/plain; version=0.0.4; charset=utf-8', body: '' };
+  /** A probe sends its head at once: slow clients must not hold all connections. */
+  const limits = { headersTimeout: 2_000, requestTimeout: 2_000, connectionsCheckingInterval: 2_000 };
+  /** Encoded once: concurrent scrapes share the bytes. */
+  let metrics = { type: 'text/plain; version=0.0.4; charset=utf-8', bytes: Buffer.alloc(0), end: '' };
   let waiting: (() => void)[] = [];
 
-  const server = createServer((request, response) => {
+  const server = createServer(limits, (request, response) => {
     const path = (request.url ?? '').split('?', 1)[0];
     if (request.method !== 'GET' && request.method !== 'HEAD') return answer(405, jsonType, '{"error":"GET only"}');
     if (path === '/live') {
       const live = observe();
       return answer(live.beatAgeMs < wedgedMs ? 200 : 503, jsonType, JSON.stringify(live));
     }
-    if (path === '/metrics') return void freshMetrics().then(() => answer(200, metrics.type, writeMetrics()));
+    if (path === '/metrics')
+      return void freshMetrics().then(() => answer(200, metrics.type, metrics.bytes, writeTail()));
     answer(404, jsonType, '{"error":"/live and /metrics are here"}');
 
-    function answer(status: number, type: string, body: string): void {
-      response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body);
+    function answer(status: number, type: string, body: string | Buffer, tail = ''): void {
+      response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' });
+      if (tail !== '') response.write(body);
+      response.end(tail === '' ? body : tail);
     }
   });
   server.maxConnections = 100;
-  server.on('error', (error) => send({ failed: error.message }));
-  server.listen({ port, host, exclusive: true }, () => {
+  let hasFailed = false;
+  let retry: NodeJS.Timeout | undefined;
+  server.on('error', ({ message, code }: NodeJS.ErrnoException) => {
+    if (!hasFailed) send({ failed: message });
+    hasFailed = true;
+    // The process before may still be closing.
+    if (code === 'EADDRINUSE') retry = setTimeout(listen, 1_000);
+  });
+  server.on('listening', () => {
     const address = server.address() as { port: number };
     send({ listening: address.port });
   });
+  listen();
+
+  function listen(): void {
+    server.listen({ port, host, exclusive: true });
+  }
 
   /** Resolves with the main thread's answer, at once while it is stuck, and in time in any case. */
   async function freshMetrics(): Promise<void> {
@@ -82,21 +100,20 @@ export function serveWitness(
     for (const resolve of woken) resolve();
   }
 
-  function writeMetrics(): string {
+  function writeTail(): string {
     const name = 'perf_eventloop_beat_age_seconds';
     const ageSeconds = observe().beatAgeMs / 1_000;
-    const own = `# HELP ${name} Time since the event loop last turned.\n# TYPE ${name} gauge\n${name} ${ageSeconds}\n`;
-    const end = '# EOF\n';
-    const { body } = metrics;
-    return body.endsWith(end) ? body.slice(0, -end.length) + own + end : body + own;
+    return `# HELP ${name} Time since the event loop last turned.\n# TYPE ${name} gauge\n${name} ${ageSeconds}\n${metrics.end}`;
   }
 
   return {
-    receive(exposition) {
-      metrics = exposition;
+    receive({ type, body }) {
+      const end = body.endsWith('# EOF\n') ? '# EOF\n' : '';
+      metrics = { type, bytes: Buffer.from(body.slice(0, body.length - end.length)), end };
       wake();
     },
     close() {
+      clearTimeout(retry);
       server.close();
       server.closeAllConnections();
     },

@@ -41,6 +41,11 @@ export class Witness {
   failed(reason: string): void {
     const { host, port } = this.options;
     const cause = `\`eventLoop: { port: ${port}, host: '${host}' }\` is not served: ${reason}`;
-    this.report.report(cause, `${cause}. Probes get no answer there; choose a free port, or take the option away.`);
+    const advice = reason.includes('EADDRINUSE')
+      ? 'It is tried again every second, or choose a port that is free.'
+      : /EACCES|EADDRNOTAVAIL|ENOTFOUND/.test(reason)
+        ? 'Choose another port or host.'
+        : 'It is back when the process starts again.';
+    this.report.report(cause, `${cause}. Probes get no answer there. ${advice}`);
   }
 }

@@ -1,4 +1,5 @@
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { BlockersProcess, markedLines, type BlockersOptions } from '../../fixtures/blockers-process.js';
@@ -94,6 +95,14 @@ describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
     expect(Number(/^perf_eventloop_beat_age_seconds (\S+)$/m.exec(text)?.[1])).toBeGreaterThan(0.05);
   });
 
+  it('ends clients that do not send their request', async () => {
+    await start();
+    const client = connect(port, '127.0.0.1', () => client.write('GET /live HTTP/1.1\r\n'));
+    client.resume();
+    await once(client, 'close');
+    expect((await live()).status).toBe(200);
+  });
+
   it('leaves no thread behind when the application closes', async () => {
     await start();
     server.tell('close');
@@ -109,5 +118,6 @@ describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
     expect(server.output).toContain('EADDRINUSE');
     expect((await fetch(`http://127.0.0.1:${server.port}/quick`)).status).toBe(200);
     taken.close();
+    await until('the witness listens', () => live().then(Boolean, () => false));
   });
 });
