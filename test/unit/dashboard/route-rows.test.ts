@@ -7,7 +7,7 @@ import { sumRoutes } from '../../../src/dashboard/traffic.js';
 import { WINDOW } from '../../../src/dashboard/view.js';
 import type { CountedRoute } from '../../../src/ports/latency-figures.js';
 import type { RouteTimeFigures } from '../../../src/ports/route-time.js';
-import type { Route } from '../../../src/request/routes.js';
+import { Route } from '../../../src/request/routes.js';
 
 /** A route as a snapshot tells it; several may have the same name and handler, such as versions of one. */
 const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => ({
@@ -74,7 +74,7 @@ it("a route's own CPU comes from all of its samples, however few, and what is le
   expect(partsWith(30)).toEqual([30, 4, 2, 0, 0]);
   expect(partsWith()).toEqual([null, 4, 2, 10, 4]);
   const counted = (method: string, pattern: string) =>
-    ({ route: { method, pattern }, byStatus: new Map() }) as unknown as CountedRoute;
+    ({ route: new Route(method, pattern, null, () => {}), byStatus: new Map() }) as unknown as CountedRoute;
   const totals = new Map([
     ['/users', { ended: 10, ownMs: 40 }],
     ['/never', { ended: 0, ownMs: 0 }],
