@@ -21,6 +21,7 @@ class ReportsController {
 }
 
 const NAME = 'GET /reports/:id';
+const FILE = 'dashboard-flame.test.ts:';
 
 let browser: Browser;
 beforeAll(async () => {
@@ -37,7 +38,7 @@ async function block({ url, token }: { url: string; token: string }): Promise<vo
   const isNamed = async (): Promise<boolean> => {
     await (await fetch(`${url}/reports/7`)).text();
     const { sections } = await dataOf(url, token);
-    return sections.blocks.some(({ route, stack }) => route === NAME && stack.join().includes('addUp'));
+    return sections.blocks.some(({ route, location }) => route === NAME && location?.includes(FILE));
   };
   await until('a block with its line', isNamed, 90_000);
 }
@@ -66,11 +67,13 @@ it('a route and a block have a flame graph, for a mouse and for keys', { timeout
     expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toContain(', 100 %');
     await page.getByRole('button', { name: 'Show all' }).click();
     await page.getByRole('button', { name: NAME }).click();
-    const blocks = page.locator('.blocks > li', { hasText: 'addUp (' });
-    await blocks.filter({ hasText: 'ReportsController.one' }).first().locator('summary').click();
+    // On a busy machine another block may have its line in the code that calls the handler.
+    const line = page.locator('.inset > code', { hasText: FILE });
+    const blocks = page.locator('.blocks > li', { hasText: 'ReportsController.one' }).filter({ has: line });
+    await blocks.first().locator('summary').click();
     await expect
       .poll(() => page.locator('.blocks .flame li > button').first().getAttribute('aria-label'))
-      .toMatch(/addUp, /);
+      .toMatch(/(?:addUp|one), /);
     expect(complaints).toEqual([]);
     await context.close();
   }

@@ -81,5 +81,6 @@ function Block({ block, now }: { block: BlockRow; now: number }) {
 function findFunction({ location, stack }: BlockRow): FunctionName | null {
   const line = stack.find((frame) => location !== null && frame.endsWith(`(${location})`));
   const name = /^(?:async )?(.+) \(/.exec(line ?? '')?.[1];
-  return name === undefined ? null : { name, file: location!.replace(/:\d+:\d+$/, '') };
+  if (name === undefined) return null;
+  return { name: name === '<anonymous>' ? '(anonymous)' : name, file: location!.replace(/:\d+:\d+$/, '') };
 }
