@@ -12,7 +12,7 @@ import { settleAll } from '../../core/settle-all.js';
 /** For a last word with Redis when the deadline has passed already, milliseconds. */
 const LAST_WORD_MS = 500;
 /** When a job whose class this process lacks is taken again, milliseconds: after an eighth of the time that no worker has had it. */
-const ELSEWHERE_MS = { first: 1_000, next: 5_000, last: 300_000 };
+const ELSEWHERE_MS = { first: 1_000, next: 2_000, last: 300_000 };
 /** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
 export const UNKNOWN_MS = 3_600_000;
 /** How often a job may lose its process before it counts as failed: it may be what kills them. BullMQ's own is once. */
