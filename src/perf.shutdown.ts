@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { MAX_TIMER_MS } from './core/clock.js';
-import { reasonOf } from './core/reason.js';
+import { describeReason } from './core/reason.js';
 import { listenShared } from './core/shared-listener.js';
 import type { ResolvedOptions } from './perf.options.js';
 import type { PerfApplication } from './request/application.js';
@@ -218,7 +218,7 @@ export class Shutdown {
       await work();
     } catch (error) {
       const { logger } = this.parts.application;
-      logger.warn(`${doing} failed: ${reasonOf(error)}. Everything else is closed all the same.`);
+      logger.warn(`${doing} failed: ${describeReason(error)}. Everything else is closed all the same.`);
     }
   }
 }

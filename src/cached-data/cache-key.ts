@@ -1,6 +1,6 @@
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 
 /**
  * Makes the key of a call.
@@ -36,7 +36,7 @@ function makeOwnKey(own: OwnKey, args: readonly unknown[], method: string): stri
   try {
     key = own(...args);
   } catch (error) {
-    const message = `the \`key\` of "${method}" has thrown: ${reasonOf(error)}`;
+    const message = `the \`key\` of "${method}" has thrown: ${describeReason(error)}`;
     throw new PerfError('PERF_ERR_CACHE_KEY', message, { cause: error });
   }
   if (typeof key === 'string') return key;

@@ -1,5 +1,5 @@
 import { Histogram } from '../core/histogram.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { CachedMethodStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
@@ -185,7 +185,7 @@ export abstract class MethodCache<Input> {
     entry.failures += 1;
     entry.retryAtMs = this.parts.nowMs() + retryAfterMs(entry.failures);
     const cause = `A refresh of "${this.method}"`;
-    const message = `${cause} failed: ${reasonOf(error)}. The last value serves until \`staleMs\` is over.`;
+    const message = `${cause} failed: ${describeReason(error)}. The last value serves until \`staleMs\` is over.`;
     this.parts.report.report(cause, message);
   }
 

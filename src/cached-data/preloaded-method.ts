@@ -1,5 +1,5 @@
 import { PerfError } from '../core/perf.error.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
 import type { ResolvedPreloaded } from './cached.options.js';
 import type { Entry } from './entry.js';
@@ -49,7 +49,7 @@ export class PreloadedMethod extends MethodCache<null> {
     } catch (error) {
       throw new PerfError(
         'PERF_ERR_NOT_LOADED',
-        `\`@Preloaded()\` on "${this.method}" could not be loaded before the server listens: ${reasonOf(error)}. ` +
+        `\`@Preloaded()\` on "${this.method}" could not be loaded before the server listens: ${describeReason(error)}. ` +
           'With `required: false` the application starts without it.',
         { cause: error },
       );
@@ -147,7 +147,7 @@ export class PreloadedMethod extends MethodCache<null> {
     const [what, rest] =
       this.held === undefined ? ['A load', 'There is no value.'] : ['A refresh', 'The last value serves on.'];
     const cause = `${what} of "${this.method}"`;
-    this.parts.report.report(cause, `${cause} failed: ${reasonOf(error)}. ${rest}`);
+    this.parts.report.report(cause, `${cause} failed: ${describeReason(error)}. ${rest}`);
   }
 
   /** Counted from the end of a load, so that no two overlap. */

@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import type { RequestState } from '../request/request-state.js';
 import type { PerfSnapshot, RouteCompressionStats } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
@@ -75,7 +75,7 @@ export class Compression implements Feature {
 
   /** The shared answers of a decorated handler, made at its first request. */
   private sharedRouteFor(handler: object, where: string): SharedRoute {
-    return entryOf(this.sharedRoutes, handler, () => this.sharedRoute(readSharedOptions(handler)!, where));
+    return getOrAdd(this.sharedRoutes, handler, () => this.sharedRoute(readSharedOptions(handler)!, where));
   }
 
   private sharedRoute(options: SharedResponseOptions, where: string): SharedRoute {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { isThenable } from '../core/thenable.js';
 import type { RequestState } from '../request/request-state.js';
@@ -118,7 +118,7 @@ export class CompressionEngine {
 
   /** Reports a failure once for each cause. */
   reportFailure(error: unknown): void {
-    const reason = reasonOf(error);
+    const reason = describeReason(error);
     this.report.report(
       `compression failed: ${reason}`,
       `Compression failed: ${reason}. The response was sent without it.`,

@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http';
 import { STATUS_CODES, ServerResponse } from 'node:http';
 import type { RequestState } from '../request/request-state.js';
-import { stateOf } from '../request/tracker.js';
+import { findState } from '../request/tracker.js';
 import { findRouteCompression, type RouteCompression } from './route-compression.js';
 import { isWritable, present, type FieldValue, type ResponseHead } from './rules/policy.js';
 import { KeptResponse, type SharedFlight } from './shared-response/shared-flight.js';
@@ -168,7 +168,7 @@ export interface Hold extends Sending {
   readonly hasEnded: boolean;
   readonly needsDrain: boolean;
 }
-const heldBy = (response: ServerResponse): Hold => stateOf(response)!.heldResponse as Hold;
+const heldBy = (response: ServerResponse): Hold => findState(response)!.heldResponse as Hold;
 
 /** Functions that lead to a response's `HeldResponse`. All responses share them: closures for each would cost more. */
 export const STAND_INS: Sending = {

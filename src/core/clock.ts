@@ -11,7 +11,7 @@ const STEP_MS = 100;
 let offsetMs: number = performance.timeOrigin;
 
 /** Epoch milliseconds of a {@link monotonicMs} reading, so that one clock serves durations and time stamps. */
-export function epochMsOf(monotonic: number): number {
+export function toEpochMs(monotonic: number): number {
   const nowMs = Date.now() - performance.now();
   if (Math.abs(nowMs - offsetMs) > STEP_MS) offsetMs = nowMs;
   return offsetMs + monotonic;

@@ -1,4 +1,4 @@
-import { entryOf } from './entry-of.js';
+import { getOrAdd } from './get-or-add.js';
 import type { SecretNames } from './secret-names.js';
 
 /** The parameters of all routes, by the literal segment that precedes them; `''` is the beginning of a path. */
@@ -12,7 +12,7 @@ export class DeclaredParameters {
       const names = segment.match(/[:*]\w+/g);
       const text = segment.replaceAll(/[{}]/g, '').toLowerCase();
       if (names === null) literal = text === '' ? literal : text;
-      else for (const name of names) entryOf(this.byLiteral, literal, () => new Set()).add(name);
+      else for (const name of names) getOrAdd(this.byLiteral, literal, () => new Set()).add(name);
     }
   }
 

@@ -1,6 +1,6 @@
 import { string, value, type Option } from './option.js';
 import type { PerfRequest } from './perf-request.js';
-import { reasonOf } from './reason.js';
+import { describeReason } from './reason.js';
 
 export interface RawResponse<Body = string> {
   status: number;
@@ -36,7 +36,7 @@ export function guarded<Body = string>(
       }
       return await answer(request as PerfRequest);
     } catch (error) {
-      failed(reasonOf(error));
+      failed(describeReason(error));
       return { status: 500, type: TEXT, body: 'Internal Server Error\n' };
     }
   };

@@ -1,4 +1,4 @@
-import { reasonOf } from './reason.js';
+import { describeReason } from './reason.js';
 import type { OncePerCause } from './reporter.js';
 
 /** Calls each. One that throws is reported as `what`: neither the others nor the caller are affected. */
@@ -12,7 +12,7 @@ export function callAll<T>(
     try {
       listeners[i]!(given);
     } catch (error) {
-      const cause = `${what} failed: ${reasonOf(error)}`;
+      const cause = `${what} failed: ${describeReason(error)}`;
       report.report(cause, `${cause}. Requests are not affected.`);
     }
   }

@@ -2,7 +2,7 @@ import { printable } from './printable.js';
 import { withoutSecrets } from './secret-names.js';
 
 /** Formats a failure on one line without a full stop: its message, which may quote a client; never a stack or a secret. */
-export function reasonOf(error: unknown, maxLength = 300): string {
+export function describeReason(error: unknown, maxLength = 300): string {
   try {
     if (!(error instanceof Error)) return shown(String(error), maxLength);
     // ioredis' AggregateErrors of several addresses have no message of their own.

@@ -3,7 +3,7 @@ import type { OncePerCause } from './reporter.js';
 import type { PerfSink, PerfSinkHost } from './sink.js';
 import { callAll } from './listeners.js';
 import { PerfError } from './perf.error.js';
-import { reasonOf } from './reason.js';
+import { describeReason } from './reason.js';
 import { inRootContext } from './root-context.js';
 import { within } from './within.js';
 import { settleAll } from './settle-all.js';
@@ -229,7 +229,7 @@ class SinkLane {
   }
 
   private fail(step: string, error: unknown, consequence = ''): void {
-    const cause = `sink "${this.sink.name}" failed in ${step}(): ${reasonOf(error)}`;
+    const cause = `sink "${this.sink.name}" failed in ${step}(): ${describeReason(error)}`;
     this.report.report(cause, `${cause}. ${consequence}Requests and other sinks are not affected.`);
   }
 }

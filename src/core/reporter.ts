@@ -52,7 +52,7 @@ export class OncePerCause {
   /** `count` is how many things were lost or went wrong this time. */
   report(cause: string, message: string, count = 1): void {
     const now = this.nowMs();
-    const key = this.keyOf(cause.replaceAll(NUMBERS, '…'), now);
+    const key = this.findKey(cause.replaceAll(NUMBERS, '…'), now);
     const seen = this.counts.get(key);
     if (seen === undefined) {
       this.counts.set(key, { unreported: 0, reportedAtMs: now, lastMs: now });
@@ -64,7 +64,7 @@ export class OncePerCause {
     if (now - seen.reportedAtMs >= REPEAT_MS) this.writeCount(key, seen, now);
   }
 
-  private keyOf(cause: string, now: number): string {
+  private findKey(cause: string, now: number): string {
     const { counts, maxCauses } = this;
     if (counts.has(cause) || counts.size < maxCauses) return cause;
     for (const [known, { lastMs, unreported }] of counts)

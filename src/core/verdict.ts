@@ -38,5 +38,5 @@ export interface Verdict {
 export const forUser = (name: string): string => `for user ${name}`;
 
 /** The text of a verdict with another name for its user. */
-export const withUserNamed = ({ scope, who, text }: Verdict, nameOf: (userId: string) => string): string =>
-  scope === 'users' && typeof who === 'string' ? text.replace(forUser(who), () => forUser(nameOf(who))) : text;
+export const withUserNamed = ({ scope, who, text }: Verdict, nameUser: (userId: string) => string): string =>
+  scope === 'users' && typeof who === 'string' ? text.replace(forUser(who), () => forUser(nameUser(who))) : text;

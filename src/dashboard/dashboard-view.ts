@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { epochMsOf } from '../core/clock.js';
+import { toEpochMs } from '../core/clock.js';
 import { displayJson } from '../core/printable.js';
 import { userRedactor } from '../ports/users.js';
 import type { PerfApplication } from '../request/application.js';
@@ -51,7 +51,7 @@ export class DashboardView {
     const fleet = scope === 'pod' ? null : ((await this.fleet?.read(true)) ?? null);
     const { shown, find, describe } = fleet ?? (await this.pod.sample());
     const { release } = this.host;
-    const startedAt = Math.round(epochMsOf(0));
+    const startedAt = Math.round(toEpochMs(0));
     const routes = takeWithin(find(filter.toLowerCase()), MAX_BYTES - Buffer.byteLength(displayJson(shown.sections)));
     return {
       scope: fleet === null ? 'pod' : 'fleet',

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
 import type { PerfApplication } from '../request/application.js';
 
@@ -39,7 +39,7 @@ export class Refreshed<T> {
       await new Promise((resolve) => setImmediate(resolve));
       this.value = await this.make();
     } catch (error) {
-      const cause = `the dashboard could not read ${this.what}: ${reasonOf(error)}`;
+      const cause = `the dashboard could not read ${this.what}: ${describeReason(error)}`;
       this.host.report.report(cause, `${cause}. It shows what was there before.`);
     } finally {
       this.making = null;

@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
 import { pushBounded } from '../core/push-bounded.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
@@ -33,9 +33,9 @@ export function* sumRoutes(counted: Iterable<CountedRoute>, times: RouteTimeFigu
   let errors = 0;
   for (const { route, byStatus } of counted) {
     yield;
-    const { ended = 0, ownMs = null } = times?.totalsOf(route) ?? {};
+    const { ended = 0, ownMs = null } = times?.readTotals(route) ?? {};
     if (ownMs !== null && ended > 0) {
-      const sum = entryOf(own, routeName(route), () => ({ ended: 0, ms: 0 }));
+      const sum = getOrAdd(own, routeName(route), () => ({ ended: 0, ms: 0 }));
       sum.ended += ended;
       sum.ms += ownMs;
     }

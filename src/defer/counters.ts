@@ -1,4 +1,4 @@
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../request/request-state.js';
@@ -113,7 +113,7 @@ export class Counters {
   }
 
   private reportFailure(item: Ended, outcome: 'failed' | 'timeout', error: unknown): void {
-    const reason = reasonOf(error);
+    const reason = describeReason(error);
     this.record(item, outcome, reason);
     const cause = `deferred work "${item.name}" ${outcome === 'timeout' ? 'timed out' : 'failed'}: ${reason}`;
     this.report.report(cause, `${cause} (attempt ${item.attempt}). The response was not affected.`);

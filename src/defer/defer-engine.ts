@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
@@ -85,17 +85,17 @@ export class DeferEngine {
     }
     if (!this.takeCapacity(work.name, arming)) return null;
     const add = (item: ArmedWork): void => {
-      const lanes = entryOf(this.lanes, instance as DeferredBatchWork, () => new Map<string, BatchLane>());
+      const lanes = getOrAdd(this.lanes, instance as DeferredBatchWork, () => new Map<string, BatchLane>());
       const key = BatchLane.makeKey(work);
       const open = () => new BatchLane(instance as DeferredBatchWork, work, this.queue, () => void lanes.delete(key));
-      entryOf(lanes, key, open).add(item);
+      getOrAdd(lanes, key, open).add(item);
     };
     return new ArmedWork(id, work, when, origin, this.queue, add, data);
   }
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
   armJob(queue: JobQueue, name: string, data: unknown, options: object | undefined, arming: Arming): Armed | null {
-    const outbox = entryOf(this.jobs, queue, () => new JobOutbox(queue, this.outboxCapacity(), this.shared));
+    const outbox = getOrAdd(this.jobs, queue, () => new JobOutbox(queue, this.outboxCapacity(), this.shared));
     if (this.closed) outbox.close(CUT_OFF);
     return outbox.arm(name, data, options, arming);
   }

@@ -1,5 +1,5 @@
-import { epochMsOf } from '../core/clock.js';
-import { entryOf } from '../core/entry-of.js';
+import { toEpochMs } from '../core/clock.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import type { BlockRecord, RequestRef } from '../core/record.js';
 import type { SecretNames } from '../core/secret-names.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -79,7 +79,7 @@ export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: Re
   const named = referTo(request);
   return {
     kind: 'block',
-    startedAt: epochMsOf(block.startMs),
+    startedAt: toEpochMs(block.startMs),
     durationMs: block.endMs - block.startMs,
     provenMs: verdict.provenMs,
     cause: verdict.cause,
@@ -139,7 +139,7 @@ function chooseStack(
     if (application !== null) ofApplication += 1;
     const key =
       application === null ? `${frames[0]?.file} ${frames[0]?.name}` : locate(application)!.replace(/:\d+$/, '');
-    entryOf(places, key, () => ({ frames, application, count: 0 })).count += 1;
+    getOrAdd(places, key, () => ({ frames, application, count: 0 })).count += 1;
   }
   const isMostlyOwn = ofApplication > 0 && 2 * ofApplication >= samples.filter(({ cut }) => !cut).length;
   const candidates = [...places.values()].filter(({ application }) => (application !== null) === isMostlyOwn);

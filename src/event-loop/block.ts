@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import type { RequestState } from '../request/request-state.js';
 import type { Block } from './loop-watch.js';
 import { isCalledBySharedHandle, isIdle, isInSyncIo, isOnlyResumed, type Sample } from './sample.js';
@@ -55,7 +55,7 @@ export function countVotes(
   const ran = new Set<RequestState>();
   for (const vote of votes) {
     const { state, atMs } = vote.sample;
-    entryOf(byState, state, () => []).push(vote);
+    getOrAdd(byState, state, () => []).push(vote);
     if (state !== null && isInFlight(state, atMs)) ran.add(state);
   }
   const codeMs = sumMs(votes);

@@ -1,6 +1,6 @@
 import { guarded, type RawResponse } from '../core/guarded.js';
 import { listen, type Listener } from '../core/own-listener.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { PerfApplication } from '../request/application.js';
 import type { Feature } from '../request/feature.js';
 
@@ -41,7 +41,7 @@ export class PlainWitness implements Feature {
     try {
       this.listener = await listen(at, answers, () => warn('is taken, and is tried again every second'));
     } catch (error) {
-      return warn(`is not served: ${reasonOf(error)}`);
+      return warn(`is not served: ${describeReason(error)}`);
     }
     const { port } = this.listener;
     const host = at.host.includes(':') ? `[${at.host}]` : at.host;

@@ -1,6 +1,6 @@
 import { isMainThread, Worker } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import { listenShared } from '../core/shared-listener.js';
@@ -197,9 +197,9 @@ export class SamplerWorker {
   private failed(error: unknown): void {
     this.worker = null;
     this.answerAll();
-    const cause = `the event-loop sampler ended: ${reasonOf(error)}`;
+    const cause = `the event-loop sampler ended: ${describeReason(error)}`;
     this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests.`);
-    this.witness?.failed(reasonOf(error));
+    this.witness?.failed(describeReason(error));
   }
 }
 

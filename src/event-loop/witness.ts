@@ -1,4 +1,4 @@
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { OncePerCause, Reporter } from '../core/reporter.js';
 import type { Exposition, WitnessMessage, WitnessOptions } from './witness.thread.js';
 
@@ -33,7 +33,7 @@ export class Witness {
     try {
       send(await this.exposition());
     } catch (error) {
-      const cause = `the metrics for \`eventLoop.port\` could not be read: ${reasonOf(error)}`;
+      const cause = `the metrics for \`eventLoop.port\` could not be read: ${describeReason(error)}`;
       this.report.report(cause, `${cause}. The last ones are served.`);
     }
   }

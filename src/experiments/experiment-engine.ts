@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { RecordHold } from '../ports/record-hold.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -78,7 +78,7 @@ export class ExperimentEngine implements DecidesGates {
       if (await within(deadlineMs, async () => gates.close?.())) return;
       this.report.report('gates close', `The gate client did not close within ${deadlineMs} ms.`);
     } catch (error) {
-      this.report.report('gates close', `The gate client failed to close: ${reasonOf(error)}`);
+      this.report.report('gates close', `The gate client failed to close: ${describeReason(error)}`);
     }
   }
 

@@ -4,7 +4,7 @@ import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import { storedRequest, type RequestState } from '../request/request-state.js';
 import { requireRoutes } from '../request/handlers.js';
-import { stateOf } from '../request/tracker.js';
+import { findState } from '../request/tracker.js';
 
 /**
  * Puts a handler, or every handler of a controller, into the experiment behind a gate: the variant is decided before the
@@ -37,7 +37,7 @@ export const Variant = (gate: string): ParameterDecorator => {
 };
 
 const readVariant = createParamDecorator((gate: string, context: ExecutionContext) => {
-  const decided = isOn(stateOf(context.switchToHttp().getRequest()) ?? storedRequest(), gate);
+  const decided = isOn(findState(context.switchToHttp().getRequest()) ?? storedRequest(), gate);
   // Nest awaits what a parameter's decorator returns.
   return typeof decided === 'boolean' ? nameVariant(decided) : decided.then(nameVariant);
 });

@@ -1,4 +1,4 @@
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { isThenable } from '../core/thenable.js';
@@ -29,7 +29,7 @@ export class GateDecisions {
       const ready: unknown = this.gates.prepare?.(gate, unit);
       return isThenable(ready) ? this.settled(gate, ready) : null;
     } catch (error) {
-      this.complain(gate, reasonOf(error));
+      this.complain(gate, describeReason(error));
       return null;
     }
   }
@@ -39,7 +39,7 @@ export class GateDecisions {
       if (await within(PREPARE_MS, async () => ready)) return;
       this.complain(gate, `the client did not answer within ${PREPARE_MS} ms`);
     } catch (error) {
-      this.complain(gate, reasonOf(error));
+      this.complain(gate, describeReason(error));
     }
   }
 
@@ -47,7 +47,7 @@ export class GateDecisions {
     try {
       return this.gates.share?.(gate) ?? null;
     } catch (error) {
-      this.complain(gate, reasonOf(error));
+      this.complain(gate, describeReason(error));
       return null;
     }
   }
@@ -57,10 +57,10 @@ export class GateDecisions {
     try {
       // Written by users: nothing in the answer is certain.
       const answer = this.gates.check(gate, unit) as { on?: unknown; problem?: unknown } | null | undefined;
-      if (answer?.problem != null) return reasonOf(answer.problem);
+      if (answer?.problem != null) return describeReason(answer.problem);
       return typeof answer?.on === 'boolean' ? answer.on : 'the client answered without `on`';
     } catch (error) {
-      return reasonOf(error);
+      return describeReason(error);
     }
   }
 

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
 import type { CountedRoute, LatencyFigures } from '../ports/latency-figures.js';
 import type { RouteTimeFigures } from '../ports/route-time.js';
@@ -63,8 +63,8 @@ export class Collector {
     if (completed === before.completed && aborted === before.aborted && blockedMs === before.blockedMs) return null;
     const now = Object.assign(new RouteSums(), { completed, errors, aborted, blockedMs });
     for (const { ms, count } of over) now.over.set(ms, count);
-    for (const { target, calls, wallMs } of times?.callsOf(route) ?? []) now.called(target, calls, wallMs);
-    const time = times?.totalsOf(route) ?? null;
+    for (const { target, calls, wallMs } of times?.readCalls(route) ?? []) now.called(target, calls, wallMs);
+    const time = times?.readTotals(route) ?? null;
     if (time !== null) {
       const { count: timed, upstreamMs, poolWaitMs, busyMs, upstreamBusyMs } = time;
       Object.assign(now, { timed, upstreamMs, poolWaitMs, busyMs, upstreamBusyMs });
@@ -73,10 +73,10 @@ export class Collector {
     window.add(now);
     window.add(before, -1);
     for (const [target, { calls }] of window.targets) if (calls === 0) window.targets.delete(target);
-    const seen = entryOf(this.seen, route, () => new Seen());
+    const seen = getOrAdd(this.seen, route, () => new Seen());
     seen.sums = now;
     for (const [status, histogram] of byStatus)
-      entryOf(seen.byStatus, status, () => new Histogram()).catchUp(histogram, window.histogram);
+      getOrAdd(seen.byStatus, status, () => new Histogram()).catchUp(histogram, window.histogram);
     window.sumMs = window.histogram.sumMs;
     if (time === null || time.ownMs === null) return window;
     // Few samples are right in the mean: the sums over many windows are as sure as their samples are many.

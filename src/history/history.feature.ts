@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { HistoryReader } from '../ports/history.js';
 import { LatencyFigures } from '../ports/latency-figures.js';
 import type { Resolved } from '../core/option.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
 import { RouteTimeFigures } from '../ports/route-time.js';
 import { SchedulingPressure } from '../ports/scheduling.js';
@@ -82,7 +82,7 @@ export class HistoryFeature implements Feature {
   }
 
   private readonly failed = (error: unknown): void => {
-    const cause = `history failed: ${reasonOf(error)}`;
+    const cause = `history failed: ${describeReason(error)}`;
     this.host.report.report(cause, `${cause}. Requests are not affected; the next minute is kept again.`);
   };
 }

@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import { optional, value } from '../core/option.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { Turns } from '../core/turns.js';
@@ -140,7 +140,8 @@ export class History implements HistoryReader, HistorySource {
     await this.collect();
     const windows = new Map<string, RouteWindow>();
     await this.read(findTier(range.from, this.parts.now()), range, ({ window }) => {
-      for (const name of window.routeNames) entryOf(windows, name, () => new RouteWindow()).merge(window.window(name)!);
+      for (const name of window.routeNames)
+        getOrAdd(windows, name, () => new RouteWindow()).merge(window.window(name)!);
     });
     const sorted = [...windows].toSorted(([, a], [, b]) => b.sumMs - a.sumMs);
     return new Map(sorted.map(([name, window]) => [name, computeRangeFigures(window)]));
@@ -153,7 +154,7 @@ export class History implements HistoryReader, HistorySource {
       whole.add(window.sums(null) ?? new RouteSums());
       for (const name of routes) {
         const found = window.sums(name);
-        if (found !== null) entryOf(named, name, () => new RouteSums()).add(found);
+        if (found !== null) getOrAdd(named, name, () => new RouteSums()).add(found);
       }
     };
     await this.read('1m', { from, to: Infinity }, add, false);

@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import type { HistorySeries, RangeFigures, TimeRange } from '../ports/history.js';
 import type { HistorySource } from './history-store.js';
 import { startBucket, TIERS, type Tier, type TierRule } from './rows/tiers.js';
@@ -30,7 +30,7 @@ export async function readSeries(
   const [tier, stepMs] = findSteps(range, nowMs);
   const steps = new Map<number, RouteWindow>();
   await source.read(tier, { from: startBucket(range.from, stepMs), to: range.to }, ({ at, window }) => {
-    const sums = entryOf(steps, startBucket(at, stepMs), () => new RouteWindow());
+    const sums = getOrAdd(steps, startBucket(at, stepMs), () => new RouteWindow());
     const found = window.window(route);
     if (found !== null) sums.merge(found);
   });

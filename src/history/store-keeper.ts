@@ -1,4 +1,4 @@
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { within } from '../core/within.js';
 import type { TimeRange } from '../ports/history.js';
@@ -128,7 +128,7 @@ export class StoreKeeper {
   }
 
   private fail(error: unknown): void {
-    const reason = reasonOf(error);
+    const reason = describeReason(error);
     const cause = `history store "${this.kind.name}" failed: ${reason}`;
     const advice = 'What this process has seen is in memory; the store is tried again every minute.';
     this.report.report(cause, `${cause}${/[.!?]$/.test(reason) ? '' : '.'} ${advice}`);

@@ -1,5 +1,5 @@
 import type { Resolved } from '../core/option.js';
-import { epochMsOf } from '../core/clock.js';
+import { toEpochMs } from '../core/clock.js';
 import type { Histogram } from '../core/histogram.js';
 import { LatencyFigures, type CountedRoute } from '../ports/latency-figures.js';
 import type { RequestRecord, Unit } from '../core/record.js';
@@ -154,7 +154,7 @@ function createRequestRecord(
     handler: route?.handler?.name ?? null,
     status: state.status,
     outcome: state.aborted ? 'aborted' : 'completed',
-    startedAt: epochMsOf(state.startedMs),
+    startedAt: toEpochMs(state.startedMs),
     durationMs,
     firstByteMs: state.firstByteMs === 0 ? null : state.firstByteMs - state.startedMs,
     blockedMs: state.blockedMs,

@@ -100,8 +100,8 @@ function createRow(
     firstByteMs: summarizeFirstBytes(routes),
     over,
     blockedMs,
-    time: figures?.timeOf(routes, blockedMs) ?? null,
-    upstream: figures?.upstreamOf(routes, all.count + aborted) ?? [],
+    time: figures?.readTime(routes, blockedMs) ?? null,
+    upstream: figures?.readUpstream(routes, all.count + aborted) ?? [],
   };
 }
 

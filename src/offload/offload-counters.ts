@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
@@ -45,7 +45,7 @@ export class OffloadCounters {
     this.clone.record(spent.cloneMs);
     this.wait.record(spent.waitMs);
     this.busyMs += spent.busyMs;
-    const row = entryOf(this.rows, name, () => ({ done: 0, failed: 0, runMs: 0, cloneMs: 0 }));
+    const row = getOrAdd(this.rows, name, () => ({ done: 0, failed: 0, runMs: 0, cloneMs: 0 }));
     row[outcome] += 1;
     row.runMs += spent.runMs;
     row.cloneMs += spent.cloneMs;

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 import { markAsPerfError, PerfError, type PerfErrorCode } from '../core/perf.error.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 
 /** Nest and filters of the application answer with its status; the client reads no message. */
 class StatusError extends HttpException {
@@ -66,14 +66,14 @@ export const closedBefore = (name: string): PerfError =>
 /** Why a worker ended. Longer than other reasons, for the advice at its end. */
 export function whyEnded(error: unknown): string {
   const isFull = (error as NodeJS.ErrnoException | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  return `${reasonOf(error, 500)}${isFull ? ' (`heapLimitMb`)' : ''}`;
+  return `${describeReason(error, 500)}${isFull ? ' (`heapLimitMb`)' : ''}`;
 }
 
 /** A value that cannot go from one thread to the other. */
 export const notCloneable = (what: string, error: unknown): PerfError =>
   new PerfError(
     'PERF_ERR_SERIALIZE',
-    `${what} cannot go to another thread: ${reasonOf(error)}. ` +
+    `${what} cannot go to another thread: ${describeReason(error)}. ` +
       'Pass plain data (values that `structuredClone()` takes): ids instead of entities with methods.',
   );
 

@@ -26,8 +26,8 @@ export interface RouteCalls {
 /** The time of routes, by what it was spent on. Not provided with `upstream: false`. */
 export abstract class RouteTimeFigures {
   /** The time of routes that share a row. `blockedMs`: proven blocks of their requests. Null before a request has completed. */
-  abstract timeOf(routes: readonly Route[], blockedMs: number): RouteTime | null;
-  abstract upstreamOf(routes: readonly Route[], count: number): RouteUpstream[];
-  abstract totalsOf(route: Route): RouteTimeTotals | null;
-  abstract callsOf(route: Route): Iterable<RouteCalls>;
+  abstract readTime(routes: readonly Route[], blockedMs: number): RouteTime | null;
+  abstract readUpstream(routes: readonly Route[], count: number): RouteUpstream[];
+  abstract readTotals(route: Route): RouteTimeTotals | null;
+  abstract readCalls(route: Route): Iterable<RouteCalls>;
 }

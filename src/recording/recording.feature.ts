@@ -1,7 +1,7 @@
 import { object } from '../core/option.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import { PerfError } from '../core/perf.error.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import { SecretNames } from '../core/secret-names.js';
 import { timeout } from '../core/shared-options.js';
 import { Recordings, type RecordedTraffic } from '../ports/recording.js';
@@ -101,7 +101,7 @@ class TrafficRecordings extends Recordings {
       const session = sessions(state.frameworkRequest as PerfRequest) ?? null;
       return session === null || session === '' ? null : String(session);
     } catch (error) {
-      const cause = `sessions() threw: ${reasonOf(error)}`;
+      const cause = `sessions() threw: ${describeReason(error)}`;
       this.host.report.report(cause, `${cause}. Such requests are recorded without a session.`);
       return null;
     }

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createGzip } from 'node:zlib';
 import { makeFolder } from '../core/make-folder.js';
 import { PerfError } from '../core/perf.error.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 
 /** Lines that wait for a slow disk, bytes. More, and the recording ends. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
@@ -81,7 +81,7 @@ export class TrafficFile {
       const kept = existsSync(this.part) ? ` What was written stays in ${this.part}.` : '';
       throw new PerfError(
         'PERF_ERR_RECORDING',
-        `The recording could not be written: ${reasonOf(error)}. Is there room in \`record.directory\`?${kept}`,
+        `The recording could not be written: ${describeReason(error)}. Is there room in \`record.directory\`?${kept}`,
         { cause: error },
       );
     }

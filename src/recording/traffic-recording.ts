@@ -1,4 +1,4 @@
-import { epochMsOf } from '../core/clock.js';
+import { toEpochMs } from '../core/clock.js';
 import { printable } from '../core/printable.js';
 import type { RecordedTraffic } from '../ports/recording.js';
 import type { RequestState } from '../request/request-state.js';
@@ -33,7 +33,7 @@ export class TrafficRecording {
     private readonly file: TrafficFile,
     private readonly plan: RecordingPlan,
   ) {
-    this.epochOffsetMs = epochMsOf(plan.startedMs) - plan.startedMs;
+    this.epochOffsetMs = toEpochMs(plan.startedMs) - plan.startedMs;
     file.onError((error) => plan.full(`its file cannot be written: ${error.message}`));
   }
 

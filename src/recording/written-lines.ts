@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import { GROUPS } from './session-sample.js';
 
 /** A line at the end of the recording stays in its session, stays alone because its route is rare, or is left out. */
@@ -10,7 +10,7 @@ export class WrittenLines {
   private readonly routes = new Map<string, { readonly number: number; written: number }>();
 
   add(group: number, route: string): void {
-    const known = entryOf(this.routes, route, () => ({ number: this.routes.size, written: 0 }));
+    const known = getOrAdd(this.routes, route, () => ({ number: this.routes.size, written: 0 }));
     known.written += 1;
     this.lines.push(known.number * GROUPS + group);
   }

@@ -8,7 +8,7 @@ import { FastifyPlatform } from './fastify.js';
 import { OtherPlatform } from './other-adapter.js';
 import type { Platform } from './platform.js';
 import { storedRequest } from './request-state.js';
-import { stateOf, type RequestTracker } from './tracker.js';
+import { findState, type RequestTracker } from './tracker.js';
 
 type Application = Pick<PerfApplication, 'requests' | 'routes' | 'logger'>;
 
@@ -63,7 +63,7 @@ const emitsRoutes = (adapter: AbstractHttpAdapter): boolean => typeof adapter.se
 export function startBeforeParsers(adapter: AbstractHttpAdapter | null | undefined, requests: RequestTracker): void {
   if (adapter?.getType() !== 'express') return;
   adapter.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
-    const isNew = stateOf(request) === null;
+    const isNew = findState(request) === null;
     const state = requests.reach(request, response);
     if (isNew) requests.enter(state, next);
     else next();

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createAnswer, type Answer, type Platform, type RawAnswer } from './platform.js';
 import type { RequestState } from './request-state.js';
 import { ownRoute, type Route, type Routes } from './routes.js';
-import { stateOf, type RequestTracker } from './tracker.js';
+import { findState, type RequestTracker } from './tracker.js';
 
 interface FastifyRequest {
   readonly raw: IncomingMessage;
@@ -90,7 +90,7 @@ export class FastifyPlatform implements Platform {
     routes.declared.add(url);
     let route: Route | null = null;
     const trigger: OnRequest = (request, _reply, done) => {
-      const state = stateOf(request.raw);
+      const state = findState(request.raw);
       route ??= routes.findOfNest(declared, url);
       if (state !== null) requests.triggered(state, route);
       done();
@@ -108,7 +108,7 @@ export class FastifyPlatform implements Platform {
     try {
       // Fastify logs each request with its URL, and a URL may contain a token.
       this.application.get(path, { logLevel: 'error' }, async (request, reply) => {
-        const state = stateOf(request);
+        const state = findState(request);
         if (state !== null) state.route = route;
         this.answer(reply, createAnswer(await answer(request)));
         return reply;

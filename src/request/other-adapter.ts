@@ -3,7 +3,7 @@ import type { AbstractHttpAdapter } from '@nestjs/core';
 import { createAnswer, type Answer, type Platform, type RawAnswer } from './platform.js';
 import { requestContext, storedRequest, type RequestState } from './request-state.js';
 import { ownRoute, type Route } from './routes.js';
-import { stateOf, type RequestTracker } from './tracker.js';
+import { findState, type RequestTracker } from './tracker.js';
 
 /** An adapter by Nest's abstract class alone: Express, Nest's NodeAdapter, or one of the application's own. */
 export class OtherPlatform implements Platform {
@@ -26,7 +26,7 @@ export class OtherPlatform implements Platform {
       // Another adapter may have requests of its own, found in the context store.
       const state = isNodes
         ? requests.reach(request, response as ServerResponse)
-        : (storedRequest() ?? stateOf(request));
+        : (storedRequest() ?? findState(request));
       if (state === null) return next();
       state.frameworkRequest = request;
       return requests.enter(state, next);
@@ -36,7 +36,7 @@ export class OtherPlatform implements Platform {
   rawRoute(path: string, answer: RawAnswer): void {
     const route = ownRoute(path);
     const handle = async (request: unknown, response: unknown, next?: (error: unknown) => void): Promise<void> => {
-      const state = stateOf(request) ?? requestContext.getStore() ?? null;
+      const state = findState(request) ?? requestContext.getStore() ?? null;
       if (state !== null) state.route = route;
       try {
         this.answer(state?.response ?? response, createAnswer(await answer(request)));
@@ -50,7 +50,7 @@ export class OtherPlatform implements Platform {
 
   /** Past the framework, which may know nothing of binary bodies. Middleware with a timeout may have answered meanwhile. */
   answer(response: unknown, { status, headers, body }: Answer): void {
-    const raw = stateOf(response)?.response ?? (response as ServerResponse);
+    const raw = findState(response)?.response ?? (response as ServerResponse);
     if (raw.headersSent) return;
     raw.statusCode = status;
     for (const [name, value] of Object.entries(headers)) raw.setHeader(name, value);

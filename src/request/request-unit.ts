@@ -1,5 +1,5 @@
 import type { PerfRequest } from '../core/perf-request.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from './request-state.js';
@@ -45,7 +45,7 @@ export class RequestUnits {
         this.complain('returned a promise: it must answer at once');
       } else this.complain('returned no `{ userId }` with a text or a number in it');
     } catch (error) {
-      this.complain(`threw: ${reasonOf(error)}`);
+      this.complain(`threw: ${describeReason(error)}`);
     }
     return undefined;
   }

@@ -1,5 +1,5 @@
 import { DeclaredParameters } from '../core/declared-parameters.js';
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import { callAll } from '../core/listeners.js';
 import type { OncePerCause } from '../core/reporter.js';
 
@@ -49,7 +49,7 @@ export class Route {
     const method = methodLabel(requestMethod);
     if (method === this.method) return this;
     this.otherMethods ??= new Map();
-    return entryOf(this.otherMethods, method, () => new Route(method, this.pattern, this.handler, this.announce));
+    return getOrAdd(this.otherMethods, method, () => new Route(method, this.pattern, this.handler, this.announce));
   }
 }
 

@@ -4,7 +4,7 @@ import type { MonotonicClock } from '../core/clock.js';
 import type { DeclaredParameters } from '../core/declared-parameters.js';
 import { LinkedList } from '../core/linked-list.js';
 import { callAll } from '../core/listeners.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { SpanRef } from '../core/record.js';
 import { requestContext, RequestState, type RequestOwner } from './request-state.js';
@@ -27,7 +27,7 @@ interface Marked {
 }
 
 /** The state of a request, from Node's request or response or from Fastify's; null when it is not observed. */
-export function stateOf(requestOrResponse: unknown): RequestState | null {
+export function findState(requestOrResponse: unknown): RequestState | null {
   const given = requestOrResponse as Marked | null | undefined;
   if (given === null || given === undefined) return null;
   // Its own mark first: an application may keep something of its own in `raw`.
@@ -80,7 +80,7 @@ export class RequestTracker implements RequestOwner {
     try {
       return this.platform.findRoute(state);
     } catch (error) {
-      const cause = `the route of a request could not be read: ${reasonOf(error)}`;
+      const cause = `the route of a request could not be read: ${describeReason(error)}`;
       this.report.report(cause, `${cause}. The request is not affected.`);
       return null;
     }
@@ -199,7 +199,7 @@ export class RequestTracker implements RequestOwner {
 
 /** Calls the function of the response's prototype, Node's own or Express's, and notes when the head was sent. */
 export function noteHead(this: ServerResponse, ...head: unknown[]): ServerResponse {
-  const state = stateOf(this);
+  const state = findState(this);
   // `this` may be an object that the application derives from the response.
   const prototype = Object.getPrototypeOf(state?.response ?? this) as WritesHead;
   const returned = prototype.writeHead.apply(this, head);
@@ -217,7 +217,7 @@ const notingAfter =
   (patched: (...head: never[]) => ServerResponse) =>
   (...head: never[]): ServerResponse => {
     const response = patched(...head);
-    noteFirstByte(stateOf(response));
+    noteFirstByte(findState(response));
     return response;
   };
 
@@ -226,7 +226,7 @@ function noteFirstByte(state: RequestState | null): void {
 }
 
 function onFinish(this: ServerResponse): void {
-  const state = stateOf(this);
+  const state = findState(this);
   if (state === null) return;
   // HTTP/2 emits `finish` even when the client has cancelled the stream: `close` decides.
   if (isHttp2(this)) state.endedMs = findTracker(state).nowMs();
@@ -234,7 +234,7 @@ function onFinish(this: ServerResponse): void {
 }
 
 function onClose(this: ServerResponse): void {
-  const state = stateOf(this);
+  const state = findState(this);
   if (state === null) return;
   (state.request?.socket as Connection | null)?.[QUEUED]?.delete(state);
   if (state.closed) return;

@@ -1,5 +1,5 @@
 import { backoffMs } from '../core/backoff.js';
-import { epochMsOf } from '../core/clock.js';
+import { toEpochMs } from '../core/clock.js';
 import { carefully, isUpstreamFailure, readRetryAfter, type IsFailure } from './failure.js';
 import { LimitedCall, type Outcome } from './limited-call.js';
 import type { Policies } from './policies.js';
@@ -66,7 +66,7 @@ export class CalledUpstream extends LimitedUpstream {
     const { limits, budget, host, options } = this;
     if (end !== 'failed' || call.attempts > options.retries || limits.state !== 'closed') return null;
     const nowMs = host.nowMs();
-    const waitMs = Math.max(backoffMs(call.attempts, BACKOFF), readRetryAfter(value, epochMsOf(nowMs)) ?? 0);
+    const waitMs = Math.max(backoffMs(call.attempts, BACKOFF), readRetryAfter(value, toEpochMs(nowMs)) ?? 0);
     if (nowMs + waitMs + limits.counters.durations.quantileMs(0.5) >= call.dueMs) return null;
     if (budget.take()) return waitMs;
     limits.counters.retriesDenied += 1;

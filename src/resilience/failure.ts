@@ -1,4 +1,4 @@
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 
 /** Decides whether the value that a call returned, or threw, is a failure of the upstream. */
 export type IsFailure = (outcome: unknown, thrown: boolean) => boolean;
@@ -9,7 +9,7 @@ export function carefully(isFailure: IsFailure, host: { report(cause: string, me
     try {
       return isFailure(outcome, thrown);
     } catch (error) {
-      const cause = `\`isFailure\` of an upstream has thrown: ${reasonOf(error)}`;
+      const cause = `\`isFailure\` of an upstream has thrown: ${describeReason(error)}`;
       host.report(cause, `${cause}. A call that throws counts as a failure, one that returns does not.`);
       return thrown;
     }

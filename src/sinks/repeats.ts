@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 
 /** Repetitions of one kind since its first was logged. */
 export interface Repeated<T> {
@@ -27,7 +27,7 @@ export class Repeats<T extends { readonly durationMs: number }> {
       return true;
     }
     const known =
-      this.seen.get(kind) ?? entryOf(this.seen, '', () => ({ first: null, count: 0, totalMs: 0, maxMs: 0 }));
+      this.seen.get(kind) ?? getOrAdd(this.seen, '', () => ({ first: null, count: 0, totalMs: 0, maxMs: 0 }));
     known.count += 1;
     known.totalMs += item.durationMs;
     known.maxMs = Math.max(known.maxMs, item.durationMs);

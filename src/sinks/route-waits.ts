@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
 
 /** The upstream that a route has waited for most, and the share of the route's time in which it did. */
@@ -62,7 +62,7 @@ function waitedBy(routes: readonly RouteSnapshot[]): Map<string, Waited> {
     const completed = count - aborted;
     const ownMs = (ownCpuMs?.mean ?? 0) * completed;
     // Versions of a handler may have one pattern.
-    const waited = entryOf(all, `${method} ${route}`, () => ({
+    const waited = getOrAdd(all, `${method} ${route}`, () => ({
       count: 0,
       upstreamMs: 0,
       busyMs: 0,

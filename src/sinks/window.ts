@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import type { PerfSinkHost } from '../core/sink.js';
 
 /** A route's completed requests in one window. */
@@ -44,7 +44,7 @@ function sumHistograms(host: Pick<PerfSinkHost, 'histograms'>): Map<string, Rout
     const { route, status, count, sumMs } = histogram;
     const method = route === '' ? '*' : histogram.method;
     const none = { method, route, count: 0, errors: 0, totalMs: 0 };
-    const total = entryOf(totals, `${method} ${route}`, () => ({ ...none, atMost: BOUNDS_MS.map(() => 0) }));
+    const total = getOrAdd(totals, `${method} ${route}`, () => ({ ...none, atMost: BOUNDS_MS.map(() => 0) }));
     total.count += count;
     total.totalMs += sumMs;
     if (status >= 500) total.errors += count;

@@ -1,6 +1,6 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { channel, subscribe, unsubscribe, type Channel } from 'node:diagnostics_channel';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 
 type Subscriber = (message: unknown) => void;
@@ -31,7 +31,7 @@ export class Channels {
       try {
         subscriber(message as never);
       } catch (error) {
-        const cause = `a call on "${name}" could not be read: ${reasonOf(error)}`;
+        const cause = `a call on "${name}" could not be read: ${describeReason(error)}`;
         this.report.report(cause, `${cause}. The call itself is not affected.`);
       }
     };

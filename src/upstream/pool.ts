@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
 import type { PoolSnapshot } from '../core/snapshot.js';
 import type { Route } from '../request/routes.js';
@@ -24,7 +24,7 @@ export class Pools {
   }
 
   addRequest(route: Route, waitMs: number): void {
-    const row = entryOf(this.routes, route, () => ({ requests: 0, waitMs: 0 }));
+    const row = getOrAdd(this.routes, route, () => ({ requests: 0, waitMs: 0 }));
     row.requests += 1;
     row.waitMs += waitMs;
   }

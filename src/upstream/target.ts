@@ -1,6 +1,6 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
-import { reasonOf } from '../core/reason.js';
+import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { UpstreamKind } from '../core/record.js';
 import type { Route } from '../request/routes.js';
@@ -40,7 +40,7 @@ export class Target {
   ) {}
 
   addRequest(route: Route, made: Omit<RouteCalls, 'requests'>): void {
-    const row = entryOf(this.routes, route, () => ({ ...NO_CALLS }));
+    const row = getOrAdd(this.routes, route, () => ({ ...NO_CALLS }));
     row.requests += 1;
     row.calls += made.calls;
     row.wallMs += made.wallMs;
@@ -83,7 +83,7 @@ export class Targets {
   find(call: MadeCall): Target {
     const { client = call.kind, host } = call;
     if (this.options.target !== null) return this.named(this.nameFor(call, this.options.target), call.kind);
-    const hosts = entryOf(this.usual, client, () => new Map<string, Target>());
+    const hosts = getOrAdd(this.usual, client, () => new Map<string, Target>());
     let target = hosts.get(host);
     if (target === undefined) {
       target = this.named(`${client} ${host}`, call.kind);
@@ -112,7 +112,7 @@ export class Targets {
       if (typeof given === 'string' && given !== '') return given;
       throw new TypeError('it returned no text');
     } catch (error) {
-      const cause = `\`upstream.target\` failed: ${reasonOf(error)}`;
+      const cause = `\`upstream.target\` failed: ${describeReason(error)}`;
       this.report.report(cause, `${cause}. The usual name is taken.`);
       return `${client ?? kind} ${host}`;
     }

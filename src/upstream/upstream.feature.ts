@@ -61,20 +61,20 @@ export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigur
     this.watched.subscribe(this.channels);
   }
 
-  timeOf(routes: readonly Route[], blockedMs: number): RouteTime | null {
+  readTime(routes: readonly Route[], blockedMs: number): RouteTime | null {
     return routeTime(routes, this.routes, this.shares, blockedMs);
   }
 
-  upstreamOf(routes: readonly Route[], count: number): RouteUpstream[] {
+  readUpstream(routes: readonly Route[], count: number): RouteUpstream[] {
     return routeUpstreams(this.targets.all, routes, count);
   }
 
-  totalsOf(route: Route): RouteTimeTotals | null {
+  readTotals(route: Route): RouteTimeTotals | null {
     const times = this.routes.get(route);
     return times === undefined ? null : Object.assign({ ownMs: this.shares?.sampledMs(route) ?? null }, times);
   }
 
-  *callsOf(route: Route): Generator<RouteCalls> {
+  *readCalls(route: Route): Generator<RouteCalls> {
     for (const { name, routes } of this.targets.all) {
       const of = routes.get(route);
       if (of !== undefined) yield { target: name, calls: of.calls, wallMs: of.wallMs };

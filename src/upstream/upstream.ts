@@ -1,4 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
+import { getOrAdd } from '../core/get-or-add.js';
 import type { RequestTime } from '../core/record.js';
 import { requestContext, type RequestState } from '../request/request-state.js';
 import { isMeasured, type Route } from '../request/routes.js';
@@ -35,7 +35,7 @@ export class Upstream {
     const { route } = state;
     if (calls !== null) addToTargets(timer, calls, route);
     if (route === null) return;
-    const times = entryOf(this.routes, route, () => new RouteTimes());
+    const times = getOrAdd(this.routes, route, () => new RouteTimes());
     times.ended += 1;
     times.durationMs += durationMs;
     if (!state.aborted) times.add(timer);

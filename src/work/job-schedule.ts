@@ -1,4 +1,4 @@
-import { epochMsOf } from '../core/clock.js';
+import { toEpochMs } from '../core/clock.js';
 
 /** A job is missed when so many runs were due and it has not started. */
 const MISSED_RUNS = 3;
@@ -67,7 +67,7 @@ export class CronSchedules {
 /** The period is the shortest time between two of the runs: a job of weekdays runs every 24 h. */
 function expectRuns({ cronTime }: CronJob, sinceMs: number): Expectation {
   const next = (at: number): number => cronTime.getNextDateFrom(new Date(at), cronTime.timeZone).valueOf();
-  const sinceAt = epochMsOf(sinceMs);
+  const sinceAt = toEpochMs(sinceMs);
   const first = next(sinceAt);
   const second = next(first);
   const third = next(second);

@@ -4,7 +4,7 @@ import { defer, Observable } from 'rxjs';
 import type { WorkType } from '../core/record.js';
 import { listMethods } from '../request/prototypes.js';
 import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
-import { stateOf } from '../request/tracker.js';
+import { findState } from '../request/tracker.js';
 import { WorkFeature } from './work.feature.js';
 import { findEntryType } from './work-type.js';
 
@@ -59,7 +59,7 @@ export class PerfInterceptor implements NestInterceptor {
   /** The HTTP request that a resolver answers a part of: deferred work, calls and blocks in it are that request's as well. */
   private findRequest(context: ExecutionContext): RequestState | null {
     const { req } = context.getArgByIndex<{ req?: unknown } | undefined>(2) ?? {};
-    const state = storedRequest() ?? stateOf(req);
+    const state = storedRequest() ?? findState(req);
     if (state === null || state.owner !== this.work.host.requests || state.closed) return null;
     return state.request === null ? null : state;
   }

@@ -1,7 +1,7 @@
 import { Histogram } from '../core/histogram.js';
 import type { WorkType } from '../core/record.js';
 import type { Finding, WorkSnapshot } from '../core/snapshot.js';
-import { epochMsOf } from '../core/clock.js';
+import { toEpochMs } from '../core/clock.js';
 import type { Route } from '../request/routes.js';
 import { formatDuration, intervalSchedule, type JobSchedule } from './job-schedule.js';
 
@@ -46,7 +46,7 @@ export class WorkRow {
 
   snapshot(): WorkSnapshot {
     const { type, name, count, failed, overlapped, running, lastMs, durations } = this;
-    const lastAt = lastMs === null ? 0 : Math.round(epochMsOf(lastMs));
+    const lastAt = lastMs === null ? 0 : Math.round(toEpochMs(lastMs));
     return { type, name, count, failed, overlapped, running, lastAt, durationMs: durations.figures() };
   }
 

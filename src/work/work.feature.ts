@@ -1,6 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { entryOf } from '../core/entry-of.js';
-import { epochMsOf } from '../core/clock.js';
+import { getOrAdd } from '../core/get-or-add.js';
+import { toEpochMs } from '../core/clock.js';
 import type { WorkRecord, WorkType } from '../core/record.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { RecordHold } from '../ports/record-hold.js';
@@ -92,7 +92,7 @@ export class WorkFeature implements Feature, Works {
         kind: 'work',
         type: row.type,
         name: row.name,
-        startedAt: epochMsOf(state.startedMs),
+        startedAt: toEpochMs(state.startedMs),
         durationMs,
         outcome: state.status === 500 ? 'failed' : 'completed',
         blockedMs: state.blockedMs,
@@ -147,7 +147,7 @@ export class WorkFeature implements Feature, Works {
   private findRow(type: WorkType, { owner, name, method }: MeasuredMethod): WorkRow {
     const { routes, nowMs } = this.host;
     const full = `${owner.name}.${name}`;
-    return entryOf(this.rows, `${type} ${full}`, () => {
+    return getOrAdd(this.rows, `${type} ${full}`, () => {
       const route = routes.create(type.toUpperCase(), full, readHandler(owner, method, name));
       return new WorkRow(type, full, route, readSchedule(method, this.cron), nowMs());
     });

@@ -6,7 +6,7 @@ import { duration, timeout } from '../../core/shared-options.js';
 import { decoratedPlace } from '../../request/decorated-method.js';
 import { PerfError } from '../../core/perf.error.js';
 import { storedRequest, type RequestState } from '../../request/request-state.js';
-import { findTracker, stateOf } from '../../request/tracker.js';
+import { findTracker, findState } from '../../request/tracker.js';
 import { isUncompressed } from '../uncompressed.js';
 import type { CallerSign, Headers, KeptResponse, SharedFlight } from './shared-flight.js';
 import type { SharedResponseOptions, SharedRoute } from './shared-route.js';
@@ -92,7 +92,7 @@ export class SharedResponseGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (context.getType() !== 'http') return true;
     const request = context.getArgByIndex<HttpRequest>(0);
-    const state = stateOf(request) ?? storedRequest() ?? null;
+    const state = findState(request) ?? storedRequest() ?? null;
     const routes = state?.owner.sharedAnswers ?? null;
     // A GET with a body would put its own into the answer of everybody.
     if (state === null || routes === null || hasBody(request.headers)) return true;

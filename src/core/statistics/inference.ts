@@ -44,11 +44,16 @@ export function relativeLift(control: Estimate, treatment: Estimate): Lift {
     ratioOfSpread(ratio, relativeControlError) * relativeControlError,
   );
   const degrees = welchDegrees(control, treatment);
-  return { delta: deltaOf(ratio), standardError, degrees, leastPValue: leastPValue(control.units, treatment.units) };
+  return {
+    delta: computeDelta(ratio),
+    standardError,
+    degrees,
+    leastPValue: leastPValue(control.units, treatment.units),
+  };
 }
 
 /** A ratio of two means as a relative difference. */
-export const deltaOf = (ratio: number): number => (Math.abs(ratio - 1) < ROUNDING ? 0 : ratio - 1);
+export const computeDelta = (ratio: number): number => (Math.abs(ratio - 1) < ROUNDING ? 0 : ratio - 1);
 
 /** Infinite when neither mean has a variance, 1 when one has no end. */
 export function welchDegrees(control: Estimate, treatment: Estimate): number {

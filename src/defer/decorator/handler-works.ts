@@ -1,6 +1,6 @@
 import { ServiceUnavailableException, type Type } from '@nestjs/common';
 import { isObservable, Observable } from 'rxjs';
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { PerfRequest } from '../../core/perf-request.js';
 import { PerfError } from '../../core/perf.error.js';
 import { isThenable } from '../../core/thenable.js';
@@ -49,9 +49,9 @@ export class HandlerWorks implements RunsHandlers {
 
   /** Called at boot; at the first call where another decorator hides the method, or an overriding method calls it. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE */
   plan(declaration: Declaration, controller: unknown, handler: string, streams = false): Plan {
-    const plans = entryOf(this.plans, declaration, () => new Map<unknown, Plan>());
+    const plans = getOrAdd(this.plans, declaration, () => new Map<unknown, Plan>());
     const planOne = (work: DeclaredWork): PlannedWork => this.planOne(work, controller as Type, handler);
-    return entryOf(plans, controller, () => ({ works: declaration.works.map(planOne), streams }));
+    return getOrAdd(plans, controller, () => ({ works: declaration.works.map(planOne), streams }));
   }
 
   private planOne(work: DeclaredWork, controller: Type, handler: string): PlannedWork {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PerfError } from '../../core/perf.error.js';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import type { Capacity } from '../capacity.js';
 import type { DeferWhen } from '../deferred-work.js';
@@ -103,7 +103,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     try {
       if (await within(deadlineMs, async () => store())) return;
     } catch (error) {
-      why = reasonOf(error);
+      why = describeReason(error);
     }
     const cause = `store "${this.target.name}" failed to ${step}`;
     this.shared.report(cause, `${cause}: ${why}`);

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
-import { epochMsOf } from '../../core/clock.js';
+import { toEpochMs } from '../../core/clock.js';
 import { describe } from '../../core/option.js';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import type { Counters } from '../counters.js';
 import type { WorkProviders } from '../decorator/work-providers.js';
 import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
@@ -39,7 +39,7 @@ export class DurableWorker implements DurableStoreHost {
         // An attempt that a shutdown cuts off runs again: it has not failed.
         if (outcome === 'completed' || signal?.aborted !== true) this.record(running, outcome, error);
         if (outcome === 'completed') resolve();
-        else reject(error instanceof Error ? error : new Error(reasonOf(error)));
+        else reject(error instanceof Error ? error : new Error(describeReason(error)));
       };
       const running = new Attempt(jobs, { id, requestId, status, attempt, traceparent }, settled);
       const stop = (): void => running.abort(new Error('the application closes'));
@@ -60,7 +60,7 @@ export class DurableWorker implements DurableStoreHost {
     const { subject, startedMs, details } = running;
     const runMs = performance.now() - startedMs;
     for (const { name, requestId, route, at, attempts } of subject) {
-      const waitMs = Math.max(0, epochMsOf(startedMs) - at);
+      const waitMs = Math.max(0, toEpochMs(startedMs) - at);
       const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: details.attempt };
       this.counters.ran(ended, outcome, error, details.attempt < attempts);
     }

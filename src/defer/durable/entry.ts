@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { epochMsOf } from '../../core/clock.js';
+import { toEpochMs } from '../../core/clock.js';
 import { PerfError } from '../../core/perf.error.js';
 import { isThenable } from '../../core/thenable.js';
 import { nameOrigin, type Origin } from '../counters.js';
@@ -31,7 +31,7 @@ export function durableEntry(work: ClassWork, data: unknown, origin: Origin | nu
     together: isAlone || work.kind === 'one' ? null : work.batch,
     options: { queue, backoffMs, maxBackoffMs, delayMs, priority },
     ...nameOrigin(origin),
-    at: Math.round(epochMsOf(performance.now())),
+    at: Math.round(toEpochMs(performance.now())),
     json: toJson(data, work.place),
   };
 }

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { inRootContext } from '../../core/root-context.js';
 import { backoffMs } from '../../core/backoff.js';
 import { isServerTrouble } from './server-trouble.js';
@@ -77,7 +77,7 @@ export class BulkSender<T> {
   constructor(private readonly events: BulkEvents<T>) {}
 
   add(item: T, group: Group): void {
-    const waiting = entryOf(this.groups, group.key, () => ({ ...group, items: [], due: false, timer: undefined }));
+    const waiting = getOrAdd(this.groups, group.key, () => ({ ...group, items: [], due: false, timer: undefined }));
     waiting.items.push(item);
     if (isFull(waiting)) return this.schedule();
     const due = (): void => {

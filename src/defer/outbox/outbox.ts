@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { PerfError } from '../../core/perf.error.js';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import { NEWER, type Capacity } from '../capacity.js';
 import { nameOrigin, unstarted, type Counters, type Ended } from '../counters.js';
 import type { DeferWhen, JobQueue } from '../deferred-work.js';
@@ -149,7 +149,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   }
 
   private reportTrouble(error: unknown, advice: string): void {
-    const cause = `${this.what} could not be stored: ${reasonOf(error)}`;
+    const cause = `${this.what} could not be stored: ${describeReason(error)}`;
     this.shared.report(cause, `${cause}. ${advice}`);
   }
 
@@ -162,10 +162,10 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   }
 
   refused(item: OutboxItem<P>, sends: number, error: unknown): void {
-    this.reject(item, reasonOf(error));
+    this.reject(item, describeReason(error));
     this.capacity.release(item.bytes);
     this.shared.counters.fail('buffered', this.describeEnd(item, sends, 0), error);
-    item.ended(error instanceof Error ? error : new Error(reasonOf(error)));
+    item.ended(error instanceof Error ? error : new Error(describeReason(error)));
   }
 
   /** Work that its store has refused for good. The application's own queue is no matter of ours: counted and reported, no more. */

@@ -1,5 +1,5 @@
 import { unlink } from 'node:fs/promises';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { countBytes, fromJson, parseEntry, writeEntry, type DurableEntry } from '../durable/entry.js';
 import type { ProcessFolder } from './process-folder.js';
@@ -76,7 +76,7 @@ export class DeadLetters {
   }
 
   private reportTrouble(error: unknown): void {
-    const cause = `spill: dead letters: ${(error as NodeJS.ErrnoException).code ?? reasonOf(error)}`;
+    const cause = `spill: dead letters: ${(error as NodeJS.ErrnoException).code ?? describeReason(error)}`;
     this.report(cause, `${cause}. What the disk refuses is in memory only.`);
   }
 

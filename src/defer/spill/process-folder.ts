@@ -17,7 +17,7 @@ import { join, resolve } from 'node:path';
 import { describePlace, isAlive } from '../../core/file-lock.js';
 import { makeFolder } from '../../core/make-folder.js';
 import { PerfError } from '../../core/perf.error.js';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import { inRootContext } from '../../core/root-context.js';
 import { within } from '../../core/within.js';
 
@@ -65,7 +65,7 @@ export class ProcessFolder {
     } catch (error) {
       throw new PerfError(
         'PERF_ERR_STORE',
-        `\`spillPath\` "${this.root}" cannot be used: ${reasonOf(error)}. Name a folder that this process may write to; ` +
+        `\`spillPath\` "${this.root}" cannot be used: ${describeReason(error)}. Name a folder that this process may write to; ` +
           'with a read-only root file system, mount a volume there.',
         { cause: error },
       );
@@ -137,7 +137,7 @@ export class ProcessFolder {
     try {
       onAdopted(await this.adopt());
     } catch (error) {
-      const cause = `spill: could not find what other processes have left: ${reasonOf(error)}`;
+      const cause = `spill: could not find what other processes have left: ${describeReason(error)}`;
       this.report(cause, `${cause}. It stays there.`);
     }
     if (this.released) return;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import type { Counters } from '../counters.js';
 import type { SpillOptions } from '../durable/durable-store.js';
@@ -182,7 +182,7 @@ export class Spill {
   }
 
   private reportTrouble(step: string, error: unknown): void {
-    const cause = `spill: could not ${step}: ${(error as NodeJS.ErrnoException).code ?? reasonOf(error)}`;
+    const cause = `spill: could not ${step}: ${(error as NodeJS.ErrnoException).code ?? describeReason(error)}`;
     this.report(cause, `${cause}. New durable work is not on disk until it can; what is there stays there.`);
   }
 

@@ -3,7 +3,7 @@ import { applicationName } from '../../core/application-package.js';
 import { feature, number, object, optional, optionError, string, type Option } from '../../core/option.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import { settleAll } from '../../core/settle-all.js';
 import { bytes, duration, folderPath, keyPrefix, timeout } from '../../core/shared-options.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost, SpillOptions } from '../../defer/durable/durable-store.js';
@@ -223,7 +223,7 @@ class BullmqStore implements BullmqDurableStore {
 const reportTo =
   (host: DurableStoreHost, who: string, advice: string) =>
   (error: Error): void => {
-    const cause = `${who} of bullmqStore(): ${reasonOf(error)}`;
+    const cause = `${who} of bullmqStore(): ${describeReason(error)}`;
     host.report(cause, `${cause}. ${advice}`);
   };
 

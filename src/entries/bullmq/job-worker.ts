@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { BackoffStrategy, Job, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../core/backoff.js';
 import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
@@ -80,7 +80,7 @@ export class JobWorker {
     worker.on('error', (error) => {
       // A job that was put back has no lock any more, when it ends after all.
       if (this.stopping.signal.aborted) return;
-      const cause = `worker of queue "${queueName}": ${reasonOf(error)}`;
+      const cause = `worker of queue "${queueName}": ${describeReason(error)}`;
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
     });
     worker.waitUntilReady().then(

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { BlockRecord } from '../../core/record.js';
 import type { SeriesCap } from './series-cap.js';
 
@@ -18,7 +18,7 @@ export class BlockTotals {
   add(block: BlockRecord): void {
     const route = this.cap.admit(block.request?.route ?? '');
     const key = `${block.cause} ${route}`;
-    const total = entryOf(this.totals, key, () => ({ route, cause: block.cause, count: 0, seconds: 0 }));
+    const total = getOrAdd(this.totals, key, () => ({ route, cause: block.cause, count: 0, seconds: 0 }));
     total.count += 1;
     total.seconds += block.durationMs / 1_000;
   }

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { classStatus } from '../../core/status-class.js';
 import { isWork } from '../../core/work-methods.js';
 import { OVERFLOW, type SeriesCap } from './series-cap.js';
@@ -101,13 +101,13 @@ export class SeriesIndex<L> {
       typeof status === 'number'
         ? { ...measurement, status: this.groupStatus(duration, method, subject, status) }
         : measurement;
-    return entryOf(this.chosen, buildKey(wanted, subject), () => this.choose(duration, wanted, subject, status));
+    return getOrAdd(this.chosen, buildKey(wanted, subject), () => this.choose(duration, wanted, subject, status));
   }
 
   private groupStatus(duration: Duration, method: string, subject: string, status: number): number | string {
     const { byClass = false } = this.rules;
     const key = `${method} ${subject}`;
-    const codes = entryOf(this.codes, key, () => (byClass ? null : new Set()));
+    const codes = getOrAdd(this.codes, key, () => (byClass ? null : new Set()));
     if (codes === null) return nameClass(status);
     codes.add(status);
     if (codes.size <= MAX_CODES) return status;
@@ -128,8 +128,8 @@ export class SeriesIndex<L> {
   }
 
   private make(duration: Duration, measurement: Measurement, subject: string): Series<L> {
-    const made = entryOf(this.made, duration, () => new Map<string, Series<L>>());
-    return entryOf(made, buildKey(measurement, subject), () => ({
+    const made = getOrAdd(this.made, duration, () => new Map<string, Series<L>>());
+    return getOrAdd(made, buildKey(measurement, subject), () => ({
       duration,
       labels: this.rules.toLabels(duration.buildAttributes(measurement, subject)),
     }));

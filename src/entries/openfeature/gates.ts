@@ -1,5 +1,5 @@
 import { value } from '../../core/option.js';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import type { Unit } from '../../core/record.js';
 import { isThenable } from '../../core/thenable.js';
 import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
@@ -65,7 +65,7 @@ export function openFeatureGates(client: OpenFeatureClient): GateClient {
       answers.set(key, { answer, atMs: performance.now() });
       if (answers.size > MAX_ANSWERS) answers.delete(answers.keys().next().value!);
     };
-    const fail = (error: unknown): void => keep({ on: false, problem: reasonOf(error) });
+    const fail = (error: unknown): void => keep({ on: false, problem: describeReason(error) });
     try {
       const context = { ...unit.customIds, targetingKey: unit.userId };
       const details: unknown =

@@ -1,7 +1,7 @@
 import type { Attributes as OtelAttributes, BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
 import { METRICS } from '../metrics/catalogue.js';
 import type { Attributes } from '../metrics/durations.js';
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { Measured, Metric, Point } from '../metrics/metric.js';
 
 /** Figures of the process, which each of its applications reports. */
@@ -54,7 +54,7 @@ class MeterObserver {
 function addedUp(metric: Metric, all: readonly Measured[]): Iterable<Point> {
   const points = new Map<string, Point>();
   for (const point of all.flatMap((now) => [...metric.read(now)])) {
-    const known = entryOf(points, JSON.stringify(point.attributes), () => ({ ...point, value: 0 }));
+    const known = getOrAdd(points, JSON.stringify(point.attributes), () => ({ ...point, value: 0 }));
     known.value = OF_PROCESS.test(metric.name) ? Math.max(known.value, point.value) : known.value + point.value;
   }
   return points.values();

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { PerfSinkHost, RouteHistogram } from '../../core/sink.js';
 import type { Duration, Series, SeriesIndex } from '../metrics/durations.js';
 import type { Exemplars } from './exemplars.js';
@@ -29,7 +29,7 @@ export function durationHistogram(
     for (const histogram of histograms) {
       const series = index.of(histogram);
       if (series.duration !== duration || histogram.count === 0) continue;
-      const totals = entryOf(all, series, () => ({ buckets: bucketLabels.map(() => 0), sumMs: 0 }));
+      const totals = getOrAdd(all, series, () => ({ buckets: bucketLabels.map(() => 0), sumMs: 0 }));
       const counts = [...histogram.countsAtMost(boundsMs), histogram.count];
       for (const [i, count] of counts.entries()) totals.buckets[i]! += count;
       totals.sumMs += histogram.sumMs;

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { RequestRecord } from '../../core/record.js';
 import type { Series } from '../metrics/durations.js';
 import type { Exemplar, Labels } from './scraped-metric.js';
@@ -18,7 +18,7 @@ export class Exemplars {
     const value = durationMs / 1_000;
     const found = this.boundsSeconds.findIndex((bound) => value <= bound);
     const bucket = found === -1 ? this.boundsSeconds.length : found;
-    const buckets = entryOf(this.kept, series, () => []);
+    const buckets = getOrAdd(this.kept, series, () => []);
     const known = buckets[bucket];
     if (known !== undefined && !known.isScraped && known.value >= value) return;
     const labelSet = { trace_id: traceId, ...(spanId === undefined ? {} : { span_id: spanId }) };

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Level2, Level2Answer, Level2Listener, Level2Write } from '../../cached-data/level2.js';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 
 /** Late answers in a row, after which nothing is read from Redis for `LEFT_ALONE_MS` milliseconds. */
@@ -229,7 +229,7 @@ export class RedisLevel2 implements Level2 {
   }
 
   private failed(what: string, error: unknown): void {
-    const reason = reasonOf(error);
+    const reason = describeReason(error);
     this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${reason}`);
     if (reason.includes('READONLY')) this.wasDemoted = true;
   }

@@ -1,5 +1,5 @@
 import { optionalPeer } from '../../core/optional-peer.js';
-import { reasonOf } from '../../core/reason.js';
+import { describeReason } from '../../core/reason.js';
 
 /** A user as the legacy SDK takes it. The core SDK wants an instance of its own class, made from the same fields. */
 export interface StatsigUserFields {
@@ -47,4 +47,5 @@ export async function coreUserClass(neededBy: string): Promise<StatsigUserClass>
 }
 
 /** The SDK puts the secret key into the URL of its specs, and URLs into its messages. */
-export const reasonWithoutKey = (error: unknown): string => reasonOf(error).replaceAll(/secret-[\w-]+/g, 'secret-…');
+export const reasonWithoutKey = (error: unknown): string =>
+  describeReason(error).replaceAll(/secret-[\w-]+/g, 'secret-…');

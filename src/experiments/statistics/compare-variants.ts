@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import { normalUpperTail } from '../../core/statistics/distributions.js';
@@ -211,7 +211,7 @@ export function sortRows(
 }
 
 function add(rows: Map<string, Row>, { unit, count, sum, beforeCount = 0, beforeSum = 0 }: UnitTotals): void {
-  const row = entryOf(rows, unit, () => ({ count: 0, sum: 0, beforeCount: 0, beforeSum: 0 }));
+  const row = getOrAdd(rows, unit, () => ({ count: 0, sum: 0, beforeCount: 0, beforeSum: 0 }));
   row.count += count;
   row.sum += sum;
   row.beforeCount += beforeCount;

@@ -9,7 +9,7 @@ import {
 } from '../../core/statistics/ratio-mean.js';
 import {
   type AbsoluteDifference,
-  deltaOf,
+  computeDelta,
   fixedHorizon,
   type Lift,
   notBelow,
@@ -43,7 +43,7 @@ export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparis
   if (control.mean === 0) return { ...shown, ...NO_DIFFERENCE };
   const ratio = treatment.mean / control.mean;
   const controlError = Math.sqrt(estimateMean(control).variance) / Math.abs(control.mean);
-  const lift = liftPairs(means, deltaOf(ratio), ratioOfSpread(ratio, controlError), control.mean);
+  const lift = liftPairs(means, computeDelta(ratio), ratioOfSpread(ratio, controlError), control.mean);
   return { ...shown, relativeDelta: lift.delta, ...notBelow(-1, fixedHorizon(lift, alpha)) };
 }
 

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { exceeds } from '../../core/statistics/inference.js';
 import type { Arm } from '../../core/statistics/ratio-mean.js';
 import type { Cell, GateTally, RouteTally } from '../totals/route-tally.js';
@@ -59,7 +59,7 @@ export class GateStops {
   }
 
   private reasonToStop(gate: string, tallies: readonly RouteTally[]): string | null {
-    const compared = entryOf(this.routes, gate, () => new Set<RouteTally>());
+    const compared = getOrAdd(this.routes, gate, () => new Set<RouteTally>());
     for (const tally of tallies) if (tally.gates.has(gate)) compared.add(tally);
     let place = 0;
     for (const { method, pattern, gates } of compared) {

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { residentBytes } from '../../core/resident-set.js';
 import type { Route } from '../../request/routes.js';
 import type { ResolvedExperiments } from '../experiments.options.js';
@@ -99,7 +99,7 @@ export class SliceTally {
 
   /** Also after the slice was closed: a request belongs to the slice in which it was given its variant. */
   add(route: Route, outcome: Outcome): void {
-    const sums = entryOf(this.routes, route, () => new Float64Array(SLICE_CELLS));
+    const sums = getOrAdd(this.routes, route, () => new Float64Array(SLICE_CELLS));
     addOutcome(sums, 0, outcome);
   }
 

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { Row } from '../../core/statistics/ratio-mean.js';
 import { RunningP95 } from './running-p95.js';
 import { GateSplit } from './gate-split.js';
@@ -100,7 +100,7 @@ export class RouteTally {
     share: number | null = null,
     slowerBy = 0,
   ): void {
-    entryOf(this.gates, gate, () => new GateTally()).add(isOn, unitHash, outcome, share, slowerBy);
+    getOrAdd(this.gates, gate, () => new GateTally()).add(isOn, unitHash, outcome, share, slowerBy);
   }
 }
 

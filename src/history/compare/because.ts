@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { VerdictReason } from '../../core/verdict.js';
 import type { ProcessSums, RouteSums } from '../rows/window.js';
 
@@ -88,7 +88,7 @@ class Parts {
   private readonly all = new Map<string, { part: VerdictReason['part']; name: string; ms: number }>();
 
   add(part: VerdictReason['part'], name: string, ms: number): void {
-    entryOf(this.all, `${part} ${name}`, () => ({ part, name, ms: 0 })).ms += ms;
+    getOrAdd(this.all, `${part} ${name}`, () => ({ part, name, ms: 0 })).ms += ms;
   }
 
   reasons(direction: number): VerdictReason[] {

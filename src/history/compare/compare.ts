@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { studentQuantile } from '../../core/statistics/distributions.js';
 import { fixedHorizon, notBelow, relativeLift, welchDegrees } from '../../core/statistics/inference.js';
 import { estimateMean, ratioMean, type RatioMean } from '../../core/statistics/ratio-mean.js';
@@ -28,7 +28,7 @@ class RouteRange extends RouteWindow {
 
   take(at: number, window: RouteWindow): void {
     this.merge(window);
-    const unit = entryOf(this.units, at, () => ({ completed: 0, sumMs: 0, count: 0, errors: 0, over: new Map() }));
+    const unit = getOrAdd(this.units, at, () => ({ completed: 0, sumMs: 0, count: 0, errors: 0, over: new Map() }));
     for (const key of ['completed', 'sumMs', 'count', 'errors'] as const) unit[key] += window[key];
     for (const [ms, slower] of window.over) unit.over.set(ms, (unit.over.get(ms) ?? 0) + slower);
   }
@@ -45,7 +45,7 @@ class SiteRange implements SiteSums {
 
   /** null: all routes together. */
   openRange(route: string | null): RouteRange {
-    return route === null ? this.whole : entryOf(this.routes, route, () => new RouteRange());
+    return route === null ? this.whole : getOrAdd(this.routes, route, () => new RouteRange());
   }
 }
 

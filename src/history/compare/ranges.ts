@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { CompareWhat, TimeRange } from '../../ports/history.js';
 import type { HistorySource } from '../history-store.js';
 import { startBucket, DAY_MS, findRule, HOUR_MS, MINUTE_MS, type TierRule, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
@@ -84,7 +84,7 @@ async function readServed(source: HistorySource, nowMs: number): Promise<ServedB
   const read = async ({ tier, stepMs }: TierRule, range: TimeRange): Promise<ServedBucket[]> => {
     const found = new Map<number, Set<string>>();
     await source.read(tier, range, ({ at, release }) => {
-      if (release !== '') entryOf(found, at, () => new Set()).add(release);
+      if (release !== '') getOrAdd(found, at, () => new Set()).add(release);
     });
     const sorted = [...found].toSorted(([a], [b]) => a - b);
     return sorted.map(([at, releases]) => ({ at, stepMs, releases }));

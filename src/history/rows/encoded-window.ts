@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { pack, unpack, unpacker, type Packed } from './message-pack.js';
 import { COUNTS, FIGURES, isCounted, ProcessSums, RouteSums, RouteWindow, SiteWindow } from './window.js';
 
@@ -82,7 +82,7 @@ function encodeRoute(route: RouteWindow): Buffer {
   const pairs = histogram.folded();
   for (let i = 0; i < pairs.length; i += 2) {
     const [octave, bucket] = [Math.floor(pairs[i]! / SIDE), pairs[i]! % SIDE];
-    entryOf(counts, octave - SIDE, () => new Map()).set(bucket - SIDE, pairs[i + 1]!);
+    getOrAdd(counts, octave - SIDE, () => new Map()).set(bucket - SIDE, pairs[i + 1]!);
   }
   sums.set(MAX, Math.round(histogram.maxMs * 1_000));
   // The least is the greatest below zero.

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { Histogram } from '../../core/histogram.js';
 import { Turns } from '../../core/turns.js';
 import type { TimeRange } from '../../ports/history.js';
@@ -23,7 +23,7 @@ interface TierBuckets extends TierRule {
 
 /** A bucket that has ended goes on where the clock was set back into it: its row replaces the first. */
 function openBucket({ finished, running }: TierBuckets, at: number): SiteWindow {
-  return entryOf(running, at, () => {
+  return getOrAdd(running, at, () => {
     const data = finished.get(at);
     finished.delete(at);
     return data === undefined ? new SiteWindow() : new EncodedWindow(data).decoded();
@@ -52,7 +52,7 @@ export class MemoryTiers {
   async add(atMs: number, { process, routes }: Collected): Promise<void> {
     const windows = [...this.tiers.values()].map((tier) => openBucket(tier, startBucket(atMs, tier.stepMs)));
     const [minute] = windows as [SiteWindow];
-    if (this.fresh !== null) windows.push(entryOf(this.fresh, startBucket(atMs, MINUTE_MS), () => new SiteWindow()));
+    if (this.fresh !== null) windows.push(getOrAdd(this.fresh, startBucket(atMs, MINUTE_MS), () => new SiteWindow()));
     for (const window of windows) window.process.add(process);
     const turns = new Turns();
     for (const [name, route] of routes) {

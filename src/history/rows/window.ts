@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { Histogram } from '../../core/histogram.js';
 import { isTraffic } from '../../core/work-methods.js';
 
@@ -59,7 +59,7 @@ export class RouteSums {
   }
 
   called(target: string, calls: number, wallMs: number): void {
-    const sums = entryOf(this.targets, target, () => ({ calls: 0, wallMs: 0 }));
+    const sums = getOrAdd(this.targets, target, () => ({ calls: 0, wallMs: 0 }));
     sums.calls += calls;
     sums.wallMs += wallMs;
   }
@@ -112,6 +112,6 @@ export class SiteWindow {
     const known = this.routes.get(name);
     if (known !== undefined) return known;
     const others = isCounted(name) ? OTHER_ROUTES : OTHER_WORK;
-    return entryOf(this.routes, this.routes.size < MAX_ROUTES ? name : others, () => new RouteWindow());
+    return getOrAdd(this.routes, this.routes.size < MAX_ROUTES ? name : others, () => new RouteWindow());
   }
 }

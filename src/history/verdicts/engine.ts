@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { pushBounded } from '../../core/push-bounded.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
@@ -102,7 +102,7 @@ export class VerdictEngine {
   }
 
   private findTrack(route: string): RouteTrack {
-    return entryOf(this.tracks, route, () => new RouteTrack());
+    return getOrAdd(this.tracks, route, () => new RouteTrack());
   }
 
   /** Routes of active verdicts, and those that they blame, where they hide the route. */

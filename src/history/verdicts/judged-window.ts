@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { ReadBucket } from '../history-store.js';
 import type { EncodedWindow } from '../rows/encoded-window.js';
 import { OTHERS, ProcessSums, RouteSums } from '../rows/window.js';
@@ -12,7 +12,7 @@ export class WindowSums {
   add(window: EncodedWindow): void {
     this.process.add(window.process);
     this.longestMs = Math.max(this.longestMs, window.process.observedMs);
-    for (const [name, sums] of readJudged(window)) entryOf(this.routes, name, () => new RouteSums()).add(sums);
+    for (const [name, sums] of readJudged(window)) getOrAdd(this.routes, name, () => new RouteSums()).add(sums);
   }
 }
 
@@ -34,7 +34,7 @@ export class JudgedWindow extends WindowSums {
   }
 
   addPod(pod: string, window: EncodedWindow): void {
-    entryOf(this.pods, pod, () => new WindowSums()).add(window);
+    getOrAdd(this.pods, pod, () => new WindowSums()).add(window);
   }
 }
 

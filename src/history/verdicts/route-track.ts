@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { startBucket, DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import { RouteSums } from '../rows/window.js';
 import { METRICS, MIN_REQUESTS, type Unit } from './metrics.js';
@@ -28,7 +28,7 @@ export class HourSums<T extends { add(other: T): void }> {
   constructor(private readonly Sums: new () => T) {}
 
   add(at: number, sums: T): void {
-    entryOf(this.hours, startBucket(at, HOUR_MS), () => new this.Sums()).add(sums);
+    getOrAdd(this.hours, startBucket(at, HOUR_MS), () => new this.Sums()).add(sums);
     for (const old of this.hours.keys()) if (old < at - DAY_MS) this.hours.delete(old);
   }
 

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict, VerdictReason } from '../../core/verdict.js';
 import type { SiteSums } from '../compare/because.js';
@@ -97,7 +97,7 @@ function findUser({ moved, before, listUsers }: ScopeQuestion): Scope | null {
     if (usual === undefined || usual.completed === 0) continue;
     for (const use of listUsers(route)) {
       const ms = use.totalMs - (use.count * usual.sumMs) / usual.completed;
-      const ofUser = entryOf(added, use.unit, () => ({ ms: 0, count: 0 }));
+      const ofUser = getOrAdd(added, use.unit, () => ({ ms: 0, count: 0 }));
       ofUser.ms += ms;
       ofUser.count += use.count;
       totalMs += ms;

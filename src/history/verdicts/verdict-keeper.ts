@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { UserUse } from '../../core/snapshot.js';
 import { inTurns, Turns } from '../../core/turns.js';
 import type { Verdict } from '../../core/verdict.js';
@@ -145,7 +145,7 @@ async function readWindows(source: HistorySource, from: number, to: number, with
   const isComplete = await source.read(
     '5m',
     { from, to },
-    (bucket) => entryOf(found, bucket.at, () => new JudgedWindow(bucket.at)).take(bucket),
+    (bucket) => getOrAdd(found, bucket.at, () => new JudgedWindow(bucket.at)).take(bucket),
     withStore,
   );
   const windows = [...found.values()].toSorted((a, b) => a.at - b.at);

@@ -1,4 +1,4 @@
-import { entryOf } from '../../core/entry-of.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import { findMedian } from '../../core/statistics/median.js';
 import { startBucket, DAY_MS, HOUR_MS, WEEK_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
@@ -22,11 +22,11 @@ export class WeekProfile {
 
   add(at: number, route: string, { completed, typicalMs }: RouteSums): void {
     const hour = startBucket(at, HOUR_MS);
-    const routes = entryOf(this.hours, hour, () => {
+    const routes = getOrAdd(this.hours, hour, () => {
       for (const old of this.hours.keys()) if (old < at - (WEEKS * WEEK_MS + DAY_MS)) this.hours.delete(old);
       return new Map();
     });
-    const sums = entryOf(routes, route, () => ({ count: 0, typicalMs: 0 }));
+    const sums = getOrAdd(routes, route, () => ({ count: 0, typicalMs: 0 }));
     sums.count += completed;
     sums.typicalMs += typicalMs;
     this.oldest = Math.min(this.oldest, hour);

@@ -145,11 +145,11 @@ describe('the content cache', () => {
 });
 
 describe('a cached body', () => {
-  const entryOf = (length: number): CachedBody => new ContentCache(MIB).add(text(7, length))!;
+  const getOrAdd = (length: number): CachedBody => new ContentCache(MIB).add(text(7, length))!;
 
   it('is encoded once for 50 requests that come together', async () => {
     const compressor = new CountingCompressor();
-    const entry = entryOf(50_000);
+    const entry = getOrAdd(50_000);
     const all = await Promise.all(Array.from({ length: 50 }, async () => entry.encoded('gzip', compressor, true)));
     expect(compressor.runs).toBe(1);
     expect(new Set(all).size).toBe(1);
@@ -159,7 +159,7 @@ describe('a cached body', () => {
 
   it('tries again after the compressor has failed', async () => {
     const compressor = new CountingCompressor();
-    const entry = entryOf(50_000);
+    const entry = getOrAdd(50_000);
     compressor.fails = true;
     await expect(entry.encoded('gzip', compressor, false)).rejects.toThrow('out of memory');
     compressor.fails = false;

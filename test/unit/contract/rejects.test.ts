@@ -7,7 +7,7 @@ import { handlePrototype, temporaryFolder } from '../../fixtures/disk.js';
 import { queueName, queueNamed } from '../../fixtures/redis.js';
 import { until } from '../../fixtures/until.js';
 import { engineWith, OUTSIDE } from '../defer/engine.fixture.js';
-import { entryOf, NO_WORKER } from '../defer/durable-entry.js';
+import { getOrAdd, NO_WORKER } from '../defer/durable-entry.js';
 import { expectBalanced } from '../defer/balanced.js';
 import { MemoryPlace, MemoryStore } from './memory-store.js';
 
@@ -45,7 +45,7 @@ it('durable work that its store refuses is among the rejects on disk, over a res
   place.refused.add('bad');
   const first = await start();
   const arm = async (id: string): Promise<void> => {
-    const armed = first.durable!.arm(entryOf(id), null);
+    const armed = first.durable!.arm(getOrAdd(id), null);
     armed?.commit(200);
     await armed?.written;
   };
@@ -76,7 +76,7 @@ it('what is refused again while others are still being sent again stays among th
   const gone = join(folder, '0af76519-16cd-43dd-8448-eb211c80319c');
   mkdirSync(gone, { mode: 0o700 });
   for (const [i, id] of ids.entries()) {
-    const letter = { ...entryOf(id), error: 'refused', rejectedAt: 1 };
+    const letter = { ...getOrAdd(id), error: 'refused', rejectedAt: 1 };
     writeFileSync(join(gone, `dead-${String(i).padStart(6, '0')}.ndjson`), writeEntry(letter));
   }
   const place = new MemoryPlace();
@@ -94,7 +94,7 @@ it('what is refused again while others are still being sent again stays among th
   expect(resent[0] + resent[1]).toBe(ids.length);
   // One write for all, and one for each of the chunks that the second has left.
   expect(sync.mock.calls.length).toBeLessThan(5);
-  const others = setInterval(() => void engine.durable!.enqueue(entryOf(randomUUID())), 50);
+  const others = setInterval(() => void engine.durable!.enqueue(getOrAdd(randomUUID())), 50);
   onTestFinished(() => clearInterval(others));
   await until('it to be refused', () => engine.stats().failed === 1);
   clearInterval(others);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { epochMsOf, monotonicMs } from '../../../src/core/clock.js';
+import { toEpochMs, monotonicMs } from '../../../src/core/clock.js';
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -12,17 +12,17 @@ describe('time stamps', () => {
     for (const off of [0, stepMs, 0]) {
       wallClockOff(off);
       const nowMs = Date.now();
-      expect(Math.abs(epochMsOf(monotonicMs()) - nowMs)).toBeLessThan(1_000);
+      expect(Math.abs(toEpochMs(monotonicMs()) - nowMs)).toBeLessThan(1_000);
       vi.restoreAllMocks();
     }
   });
 
   it('do not follow one that is read a little off: their order stays that of the monotonic clock', () => {
     wallClockOff(0);
-    epochMsOf(0);
+    toEpochMs(0);
     wallClockOff(60);
-    const earlier = epochMsOf(10.25);
+    const earlier = toEpochMs(10.25);
     wallClockOff(-60);
-    expect(epochMsOf(10.5) - earlier).toBeCloseTo(0.25, 3);
+    expect(toEpochMs(10.5) - earlier).toBeCloseTo(0.25, 3);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { reasonOf } from '../../../src/core/reason.js';
+import { describeReason } from '../../../src/core/reason.js';
 
 const throwing = {
   toString: () => {
@@ -20,5 +20,5 @@ it.each([
   [Object.create(null), 'an object that cannot be printed'],
   [throwing, 'an object that cannot be printed'],
 ])('the reason of a failure is one line, whatever was thrown: %#', (thrown, reason) => {
-  expect(reasonOf(thrown)).toBe(reason);
+  expect(describeReason(thrown)).toBe(reason);
 });

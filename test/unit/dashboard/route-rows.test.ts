@@ -80,7 +80,7 @@ it("a route's own CPU comes from all of its samples, however few, and what is le
     ['/never', { ended: 0, ownMs: 0 }],
     ['/unsampled', { ended: 5, ownMs: null }],
   ]);
-  const times = { totalsOf: (route: Route) => totals.get(route.pattern) ?? null } as unknown as RouteTimeFigures;
+  const times = { readTotals: (route: Route) => totals.get(route.pattern) ?? null } as unknown as RouteTimeFigures;
   const routes = ['/users', '/users', '/never', '/unsampled', '/other'].map((path) => counted('GET', path));
   expect(inOneTurn(sumRoutes(routes, times)).ownMs).toEqual(new Map([['GET /users', 4]]));
 });

@@ -2,7 +2,7 @@ import type { DurableEntry } from '../../../src/defer/durable/entry.js';
 import type { DurableStoreHost } from '../../../src/index.js';
 
 /** Durable work as it is kept until its store has it. */
-export const entryOf = (id: string, data: unknown = { id }): DurableEntry => ({
+export const getOrAdd = (id: string, data: unknown = { id }): DurableEntry => ({
   id,
   work: 'SendReceipt',
   name: 'receipt',

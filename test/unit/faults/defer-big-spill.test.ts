@@ -8,7 +8,7 @@ import { Spill } from '../../../src/defer/spill/spill.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { handlePrototype, temporaryFolder } from '../../fixtures/disk.js';
 import { until } from '../../fixtures/until.js';
-import { entryOf, NO_WORKER } from '../defer/durable-entry.js';
+import { getOrAdd, NO_WORKER } from '../defer/durable-entry.js';
 import { engineWith } from '../defer/engine.fixture.js';
 
 const MIB = 1024 ** 2;
@@ -19,7 +19,7 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   const root = temporaryFolder();
   const gone = join(root, '0af76519-16cd-43dd-8448-eb211c80319c');
   mkdirSync(gone, { mode: 0o700 });
-  const line = writeEntry(entryOf('e-1', 'x'.repeat(700)));
+  const line = writeEntry(getOrAdd('e-1', 'x'.repeat(700)));
   const perFile = Math.floor((8 * MIB) / line.length);
   for (let n = 1; n <= FILES; n++) {
     writeFileSync(join(gone, `work-${String(n).padStart(6, '0')}.ndjson`), line.repeat(perFile));
@@ -62,7 +62,7 @@ it(`${LETTERS} dead letters left behind, and the page open: durable work goes on
   const gone = join(root, '0af76519-16cd-43dd-8448-eb211c80319c');
   mkdirSync(gone, { mode: 0o700 });
   for (let n = 0; n < LETTERS; n++) {
-    const letter = { ...entryOf(`d-${n}`, 'x'.repeat(8_000)), error: 'refused', rejectedAt: n + 1 };
+    const letter = { ...getOrAdd(`d-${n}`, 'x'.repeat(8_000)), error: 'refused', rejectedAt: n + 1 };
     writeFileSync(join(gone, `dead-${String(n).padStart(6, '0')}.ndjson`), writeEntry(letter));
   }
   const place = new MemoryPlace();
@@ -82,7 +82,7 @@ it(`${LETTERS} dead letters left behind, and the page open: durable work goes on
   const waitsMs: number[] = [];
   for (let i = 0; i < 200; i++) {
     const startedMs = performance.now();
-    const armed = engine.durable!.arm(entryOf(`w-${i}`), null)!;
+    const armed = engine.durable!.arm(getOrAdd(`w-${i}`), null)!;
     await armed.written;
     waitsMs.push(performance.now() - startedMs);
     armed.commit(200);

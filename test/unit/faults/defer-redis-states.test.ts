@@ -8,7 +8,7 @@ import { adminOf, ownRedis } from '../../fixtures/redis.js';
 import { startProxy } from '../../fixtures/redis-proxy.js';
 import { until } from '../../fixtures/until.js';
 import { engineWith } from '../defer/engine.fixture.js';
-import { entryOf, NO_WORKER } from '../defer/durable-entry.js';
+import { getOrAdd, NO_WORKER } from '../defer/durable-entry.js';
 import { expectBalanced } from '../defer/balanced.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
@@ -23,7 +23,7 @@ async function startStore(port: number) {
   const accepted: string[] = [];
   const add = async (): Promise<void> => {
     const id = `w-${randomUUID()}`;
-    const armed = engine.durable!.arm(entryOf(id), null)!;
+    const armed = engine.durable!.arm(getOrAdd(id), null)!;
     armed.commit(201);
     await armed.written;
     accepted.push(id);

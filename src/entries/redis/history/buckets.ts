@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { entryOf } from '../../../core/entry-of.js';
+import { getOrAdd } from '../../../core/get-or-add.js';
 import { asOwnCalls } from '../../../core/own-calls.js';
 import type { HistoryStoreHost } from '../../../history/history-store.js';
 import { readPackedSums } from '../../../history/rows/encoded-window.js';
@@ -131,7 +131,7 @@ function readRows(stored: Readonly<Record<string, Buffer>>): Pick<HistoryRow, 'r
   for (const [field, sums] of Object.entries(stored)) {
     const [release, name] = readField(field);
     if (release === undefined) continue;
-    const routes = entryOf(byRelease, release, () => new Map<string, Uint8Array>());
+    const routes = getOrAdd(byRelease, release, () => new Map<string, Uint8Array>());
     if (name !== undefined && routes.size < MAX_ROUTES) routes.set(name, sums);
   }
   return [...byRelease].map(([release, routes]) => ({ release, data: pack(routes) }));

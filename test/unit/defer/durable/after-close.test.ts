@@ -5,7 +5,7 @@ import { DurableWorker } from '../../../../src/defer/durable/durable-worker.js';
 import { MemoryPlace, MemoryStore } from '../../contract/memory-store.js';
 import { temporaryFolder } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
-import { entryOf } from '../durable-entry.js';
+import { getOrAdd } from '../durable-entry.js';
 import { engineWith } from '../engine.fixture.js';
 
 let folder: string;
@@ -26,7 +26,7 @@ it('a shutdown that waits for a durable job counts it', async () => {
     return new Promise<void>((resolve) => (finish = resolve));
   });
   await durable.start(worker);
-  await durable.enqueue({ ...entryOf('a'), timeoutMs: 60_000 });
+  await durable.enqueue({ ...getOrAdd('a'), timeoutMs: 60_000 });
   await until('it to run', () => finish !== null);
   const drained = engine.drain(60_000);
   await until('what it says', () => reports.length > 0);
@@ -42,7 +42,7 @@ describe('after the application has closed', () => {
     const { engine, reports, durable, worker } = start(place, () => {
       return new Promise((_, reject) => (fail = () => reject(new Error('too late'))));
     });
-    const failed = worker.run([{ ...entryOf('a'), data: {}, status: null }], 1).catch((error: Error) => error.message);
+    const failed = worker.run([{ ...getOrAdd('a'), data: {}, status: null }], 1).catch((error: Error) => error.message);
     await durable.start(worker);
     await engine.drain(0);
     const before = engine.stats();
@@ -57,7 +57,7 @@ describe('after the application has closed', () => {
     place.away = true;
     const first = start(place, () => {});
     await first.durable.start(first.worker);
-    await first.durable.enqueue(entryOf('a'));
+    await first.durable.enqueue(getOrAdd('a'));
     await first.engine.drain(0);
     place.away = false;
     const second = start(place, () => {});
@@ -77,7 +77,7 @@ describe('after the application has closed', () => {
     const { engine, reports, durable, worker } = start(new MemoryPlace(), () => {});
     await durable.start(worker);
     await engine.drain(0);
-    const armed = durable.arm(entryOf('late'), null)!;
+    const armed = durable.arm(getOrAdd('late'), null)!;
     armed.commit(200);
     await armed.written;
     expect(readdirSync(join(folder, 'spill'))).toEqual([]);

@@ -9,7 +9,7 @@ import { until } from '../../../fixtures/until.js';
 import type { DeferOptions } from '../../../../src/index.js';
 import { RequestWork } from '../../../../src/defer/request-work.js';
 import { answered, engineWith } from '../engine.fixture.js';
-import { entryOf, NO_WORKER } from '../durable-entry.js';
+import { getOrAdd, NO_WORKER } from '../durable-entry.js';
 import { expectBalanced } from '../balanced.js';
 
 interface Given extends DeferOptions {
@@ -28,7 +28,7 @@ async function start({ away = false, spillBytes, ...options }: Given) {
   await durable.start(NO_WORKER);
   onTestFinished(() => engine.drain(100));
   const add = async (id: string): Promise<void> => {
-    const armed = durable.arm(entryOf(id), null);
+    const armed = durable.arm(getOrAdd(id), null);
     await armed?.written;
     armed?.commit(200);
   };
@@ -53,7 +53,7 @@ describe('durable work in front of a store that comes and goes', () => {
         const ids = Array.from({ length: 60 }, (_, i) => `r${round}-${i}`);
         const arming = ids.map(async (id, i) => {
           if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, i % 7));
-          const armed = durable.arm(entryOf(id), null);
+          const armed = durable.arm(getOrAdd(id), null);
           await armed?.written;
           if (i % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
           armed?.commit(200);
@@ -74,7 +74,7 @@ describe('durable work in front of a store that comes and goes', () => {
   it('what still waits for its response is not sent with what stands beside it on disk', async () => {
     const { engine, durable, place, path, add, known } = await start({ away: true, spillBytes: MIB, maxPending: 1 });
     await add('in memory');
-    const [discarded, late] = [durable.arm(entryOf('discarded'), null)!, durable.arm(entryOf('late'), null)!];
+    const [discarded, late] = [durable.arm(getOrAdd('discarded'), null)!, durable.arm(getOrAdd('late'), null)!];
     await Promise.all([discarded.written, late.written]);
     await add('on disk');
     place.away = false;
@@ -106,7 +106,7 @@ describe('durable work in front of a store that comes and goes', () => {
   it('drop-old: the oldest of all goes, whatever queue it is for', async () => {
     const { engine, durable, known } = await start({ maxPending: 2, overflow: 'drop-old', batch: { maxWaitMs: 100 } });
     const add = (id: string, queue: string): void => {
-      const entry = entryOf(id);
+      const entry = getOrAdd(id);
       durable.arm({ ...entry, options: { ...entry.options, queue } }, null)!.commit(200);
     };
     add('before', 'mail');
@@ -121,7 +121,7 @@ describe('durable work in front of a store that comes and goes', () => {
   it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
     const { engine, durable, known } = await start({ maxPending: 2, overflow: 'drop-old' });
     const request = new RequestWork(new Set());
-    for (const id of ['a', 'b', 'c', 'd']) request.arm(durable.arm(entryOf(id), null, request)!);
+    for (const id of ['a', 'b', 'c', 'd']) request.arm(durable.arm(getOrAdd(id), null, request)!);
     request.ended(answered);
     await engine.idle();
     expect(known()).toEqual(['c', 'd']);
@@ -131,7 +131,7 @@ describe('durable work in front of a store that comes and goes', () => {
   it('what cannot be read from the disk for a while keeps its place, and no room is lost', async () => {
     const { engine, durable, place, known, reports } = await start({ away: true, spillBytes: MIB, maxPending: 2 });
     const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
-    for (const id of ids) await durable.enqueue(entryOf(id));
+    for (const id of ids) await durable.enqueue(getOrAdd(id));
     vi.spyOn(await handlePrototype(), 'read').mockRejectedValueOnce(diskError('EMFILE'));
     place.away = false;
     await engine.idle();
@@ -148,7 +148,7 @@ describe('durable work in front of a store that comes and goes', () => {
       spillBytes: MIB,
       maxPending: 1,
     });
-    for (const id of ['a', 'b', 'c']) await durable.enqueue(entryOf(id));
+    for (const id of ['a', 'b', 'c']) await durable.enqueue(getOrAdd(id));
     const [file] = workFiles(path) as [string];
     const text = readFileSync(file, 'utf8');
     const disk = await open(file, 'r+');
@@ -174,7 +174,7 @@ describe('durable work in front of a store that comes and goes', () => {
     });
     await add('on disk');
     const write = vi.spyOn(await handlePrototype(), 'appendFile').mockRejectedValue(diskError('ENOSPC'));
-    const kept = durable.arm(entryOf('kept'), null)!;
+    const kept = durable.arm(getOrAdd('kept'), null)!;
     expect(await kept.written).toMatchObject({ code: 'PERF_ERR_DEFER_FULL' });
     kept.commit(200);
     await until('it to be kept', () => durable.capacity.left === 0);
@@ -191,7 +191,7 @@ describe('durable work in front of a store that comes and goes', () => {
 
   it('what waits for a disk that cannot be read takes no room from what a disk refuses', async () => {
     const { engine, durable, place, add } = await start({ away: true, spillBytes: MIB, maxPending: 2 });
-    for (const id of ['a', 'b', 'c', 'd']) await durable.enqueue(entryOf(id));
+    for (const id of ['a', 'b', 'c', 'd']) await durable.enqueue(getOrAdd(id));
     const handle = await handlePrototype();
     const read = vi.spyOn(handle, 'read').mockRejectedValue(diskError('EIO'));
     vi.spyOn(handle, 'appendFile').mockRejectedValue(diskError('EIO'));
@@ -209,7 +209,7 @@ describe('durable work in front of a store that comes and goes', () => {
 
   it('what could not be stored before the deadline is told as durable, apart from what was not', async () => {
     const { engine, durable, reports, defer } = await start({ away: true });
-    const enqueued = ['a', 'b'].map((id) => durable.enqueue(entryOf(id)).catch(() => {}));
+    const enqueued = ['a', 'b'].map((id) => durable.enqueue(getOrAdd(id)).catch(() => {}));
     defer(() => new Promise(() => {}), { name: 'Audit' });
     await engine.drain(20);
     await Promise.all(enqueued);
@@ -224,7 +224,7 @@ describe('durable work in front of a store that comes and goes', () => {
     ['needs its place', 'PERF_ERR_DEFER_FULL', 'newer work took its place'],
   ])('enqueue() rejects with a code where the application %s before it is stored', async (what, code, why) => {
     const { engine, durable, add } = await start({ away: true, maxPending: 1, overflow: 'drop-old' });
-    const enqueued = durable.enqueue(entryOf('a')).catch((error: unknown) => error);
+    const enqueued = durable.enqueue(getOrAdd('a')).catch((error: unknown) => error);
     await (what === 'closes' ? engine.drain(0) : add('b'));
     const message = `${code}: "receipt" was not stored: ${why}.`;
     expect(await enqueued).toMatchObject({ name: 'PerfError', code, message });
@@ -232,11 +232,11 @@ describe('durable work in front of a store that comes and goes', () => {
 
   it('two applications share one path, and each sends its own', async () => {
     const { durable, path, known, place } = await start({ spillBytes: MIB, away: true });
-    await durable.enqueue(entryOf('mine'));
+    await durable.enqueue(getOrAdd('mine'));
     const other = engineWith({ store: new MemoryStore(place, true, { path, maxBytes: MIB }) });
     await other.engine.durable!.start(NO_WORKER);
     onTestFinished(() => other.engine.drain(100));
-    await other.engine.durable!.enqueue(entryOf('theirs'));
+    await other.engine.durable!.enqueue(getOrAdd('theirs'));
     expect(other.engine.stats()).toMatchObject({ accepted: 1 });
     place.away = false;
     await until('both', () => known().length === 2);

@@ -4,7 +4,7 @@ import type { DeferOptions } from '../../../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../../contract/memory-store.js';
 import { handlePrototype, temporaryFolder } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
-import { entryOf, NO_WORKER } from '../durable-entry.js';
+import { getOrAdd, NO_WORKER } from '../durable-entry.js';
 import { engineWith } from '../engine.fixture.js';
 
 const WRITE_MS = 200;
@@ -30,7 +30,7 @@ async function start(options: DeferOptions = {}) {
   const { engine, reports } = engineWith({ ...options, store });
   await engine.durable!.start(NO_WORKER);
   onTestFinished(() => engine.drain(100));
-  const arm = (id: string) => engine.durable!.arm(entryOf(id), null)!;
+  const arm = (id: string) => engine.durable!.arm(getOrAdd(id), null)!;
   return { engine, reports, place, arm };
 }
 

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { toJson } from '../../../../src/defer/durable/entry.js';
 import { DeadLetters } from '../../../../src/defer/spill/dead-letters.js';
-import { entryOf } from '../durable-entry.js';
+import { getOrAdd } from '../durable-entry.js';
 import { RequestWork } from '../../../../src/defer/request-work.js';
 
 it('dead letters are bounded in bytes: the oldest is let go, which is reported', async () => {
   const reports: string[] = [];
   const dead = new DeadLetters(null, (_, message) => reports.push(message));
   const data = 'x'.repeat(1024 * 1024 - 2);
-  for (let i = 0; i < 150; i++) dead.add({ ...entryOf(`${i}`, data), error: 'too large', rejectedAt: i });
+  for (let i = 0; i < 150; i++) dead.add({ ...getOrAdd(`${i}`, data), error: 'too large', rejectedAt: i });
   expect((await dead.list(0, 100)).map(({ id }) => id)).toEqual(Array.from({ length: 16 }, (_, i) => `${134 + i}`));
   expect(reports[0]).toContain('the oldest, "receipt", was let go');
   expect(await dead.take(undefined, 100)).toHaveLength(16);

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { writeEntry } from '../../../../src/defer/durable/entry.js';
 import { until } from '../../../fixtures/until.js';
-import { entryOf } from '../durable-entry.js';
+import { getOrAdd } from '../durable-entry.js';
 import { spills } from './spill.fixture.js';
 
 const { at, left, open, park, put, reports, take, takeAll } = spills();
@@ -25,7 +25,7 @@ const GONE = '0af76519-16cd-43dd-8448-eb211c80319c';
 function leave(owner: string | null, name = GONE): string {
   const folder = join(at.root, name);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(join(folder, 'work-000001.ndjson'), writeEntry(entryOf(name)));
+  writeFileSync(join(folder, 'work-000001.ndjson'), writeEntry(getOrAdd(name)));
   if (owner !== null) writeFileSync(join(folder, 'owner'), owner);
   return folder;
 }
@@ -73,7 +73,7 @@ describe('the folders of processes that share a path', () => {
   it('a process whose folder was taken over while it stood still writes to another one, and loses nothing', async () => {
     const { spill, counted } = await open();
     await put(spill, 'before');
-    park((await spill.append(entryOf('parked')))!);
+    park((await spill.append(getOrAdd('parked')))!);
     const mine = ownFolder();
     const theirs = join(at.folder, 'elsewhere');
     renameSync(join(at.root, mine), theirs);

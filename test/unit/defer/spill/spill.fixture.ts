@@ -6,7 +6,7 @@ import type { Place, Taken } from '../../../../src/defer/spill/segment.js';
 import { Spill } from '../../../../src/defer/spill/spill.js';
 import { temporaryFolder } from '../../../fixtures/disk.js';
 import { spilledIn, workFiles } from '../../../fixtures/spilled.js';
-import { entryOf } from '../durable-entry.js';
+import { getOrAdd } from '../durable-entry.js';
 
 /** Spills of one path, and what each test needs to look at them. */
 export function spills() {
@@ -64,7 +64,7 @@ export function spills() {
     },
     /** `data` null: without any. */
     async put(spill: Spill, id: string, data?: unknown): Promise<boolean> {
-      const entry = data === null ? { ...entryOf(id), json: undefined } : entryOf(id, data);
+      const entry = data === null ? { ...getOrAdd(id), json: undefined } : getOrAdd(id, data);
       const place = await spill.append(entry);
       if (place !== null) places.set(id, place);
       return place !== null;

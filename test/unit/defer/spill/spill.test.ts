@@ -14,7 +14,7 @@ import { writeEntry } from '../../../../src/defer/durable/entry.js';
 import { Segment } from '../../../../src/defer/spill/segment.js';
 import { diskError } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
-import { entryOf } from '../durable-entry.js';
+import { getOrAdd } from '../durable-entry.js';
 import { idsOf, spills } from './spill.fixture.js';
 
 const { at, crash, left, open, park, placesOf, put, reports, segments, strike, take, takeAll } = spills();
@@ -139,7 +139,7 @@ describe('the spill', () => {
   });
 
   it('reads in slices: a large file does not hold the event loop', async () => {
-    const lines = Array.from({ length: 30_000 }, (_, i) => writeEntry(entryOf(`a-${i}`, 'x'.repeat(100))));
+    const lines = Array.from({ length: 30_000 }, (_, i) => writeEntry(getOrAdd(`a-${i}`, 'x'.repeat(100))));
     leaveBehind('work-000001.ndjson', lines.join(''));
     let turns = 0;
     const count = setInterval(() => (turns += 1), 0);
@@ -152,7 +152,7 @@ describe('the spill', () => {
 
   it('reads no entry when it opens: files of other processes are read one after the other, when there is room', async () => {
     for (let n = 1; n <= 3; n++) {
-      leaveBehind(`work-00000${n}.ndjson`, writeEntry(entryOf(`a-${n}`)));
+      leaveBehind(`work-00000${n}.ndjson`, writeEntry(getOrAdd(`a-${n}`)));
     }
     const { spill, counted } = await open();
     expect([spill.entries, spill.unreadFiles, counted.found]).toEqual([0, 3, 0]);
@@ -163,8 +163,8 @@ describe('the spill', () => {
   it('keeps what was refused for good, until it is sent again', async () => {
     const first = await open();
     const rejectedAt = Date.now();
-    first.dead.add({ ...entryOf('a-2'), error: 'Job a-2 exceeds the size limit', rejectedAt });
-    first.dead.add({ ...entryOf('a-3'), error: 'no', rejectedAt });
+    first.dead.add({ ...getOrAdd('a-2'), error: 'Job a-2 exceeds the size limit', rejectedAt });
+    first.dead.add({ ...getOrAdd('a-3'), error: 'no', rejectedAt });
     await crash(first.spill);
     const { spill, dead } = await open();
     const rejected = await dead.list(0, 10);
@@ -185,7 +185,7 @@ describe('the spill', () => {
 
   it('takes what was left of dead letters in their order, and puts a damaged one aside', async () => {
     for (let i = 0; i < 900; i++) {
-      const text = i === 7 ? '{"id":"torn' : writeEntry({ ...entryOf(`d-${i}`), error: 'no', rejectedAt: i + 1 });
+      const text = i === 7 ? '{"id":"torn' : writeEntry({ ...getOrAdd(`d-${i}`), error: 'no', rejectedAt: i + 1 });
       leaveBehind(`dead-${String(i).padStart(6, '0')}.ndjson`, text);
     }
     const { dead, adopt } = await open();

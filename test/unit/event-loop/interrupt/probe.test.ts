@@ -15,12 +15,12 @@ const owner: RequestOwner = {
   nextId: () => 'id',
   findRoute: () => null,
 };
-const stateOf = (application = owner): RequestState => new RequestState(null, null, 0, application);
+const findState = (application = owner): RequestState => new RequestState(null, null, 0, application);
 const NAME = 'nestjs-perf:probe:test';
 
 describe('a stack sample', () => {
   const words = new Int32Array(WORDS);
-  const state = stateOf();
+  const state = findState();
   let nowMs = 0;
   let probe: Probe;
   beforeEach(() => {
@@ -55,7 +55,7 @@ describe('a stack sample', () => {
   });
 
   it('has the request of the async context; a scope inside a request counts for the request', () => {
-    const resolver = stateOf();
+    const resolver = findState();
     resolver.within = state;
     for (const stored of [state, resolver]) requestContext.run(stored, sample);
     expect(probe.takeAll().map((one) => one.state)).toEqual([state, state]);
@@ -63,7 +63,7 @@ describe('a stack sample', () => {
 
   it('has no request outside of one, and none of another application', () => {
     requestContext.exit(sample);
-    requestContext.run(stateOf({ ...owner }), sample);
+    requestContext.run(findState({ ...owner }), sample);
     expect(probe.takeAll().map((one) => one.state)).toEqual([null, null]);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { reportOf } from '../../../../src/index.js';
 import type { ExperimentTotals, VariantTotals } from '../../../../src/experiments/totals/experiment-totals.js';
 import { UnitBitmap } from '../../../../src/experiments/totals/unit-bitmap.js';
-import { succeededIn, totalsOf } from '../../../fixtures/experiments/totals.js';
+import { succeededIn, readTotals } from '../../../fixtures/experiments/totals.js';
 import { randomOf } from '../../../fixtures/random.js';
 
 /** Totals of a gate that so many units were seen with; the requests of a few of them. */
@@ -21,7 +21,7 @@ function totals(units: { on: number; off: number; both?: number }, treatmentShar
   const seen = Array.from({ length: 600 }, (_, i) => {
     return { user: `${i % 120}`, on: i % 2 === 0, outcome: succeededIn(10 + (i % 7)) };
   });
-  const { gates, ...rest } = totalsOf('pod', seen, { treatmentShare });
+  const { gates, ...rest } = readTotals('pod', seen, { treatmentShare });
   const [route] = gates[0]!.routes;
   const counted = (variant: VariantTotals, bitmap: UnitBitmap) => ({ ...variant, units: bitmap.toString() });
   const routes = [{ ...route!, on: counted(route!.on, on), off: counted(route!.off, off) }];

@@ -11,7 +11,7 @@ interface Hour {
 }
 
 /** A gate that does nothing, in hours of different speed. `users`: how many there are; null: every request is a unit. */
-function totalsOf(
+function readTotals(
   hours: readonly Hour[],
   { seed, users, knowsShare }: { seed: number; users: number; knowsShare: boolean },
 ) {
@@ -49,7 +49,7 @@ describe('a split that is changed while it runs', () => {
   ])('is a caveat, and finds no effect where there is none: %s', (_name, knowsShare, users) => {
     let found = 0;
     for (let seed = 1; seed <= 20; seed++) {
-      const report = reportOf(totalsOf(RAISED_IN_A_SLOW_HOUR, { seed, users, knowsShare }), 'gate');
+      const report = reportOf(readTotals(RAISED_IN_A_SLOW_HOUR, { seed, users, knowsShare }), 'gate');
       expect(report.caveats.join()).toMatch(
         /The split changed while the gate was compared: \d+\.\d % of the units were on, then \d+\.\d %\.|About \d+ units had both/,
       );
@@ -66,14 +66,14 @@ describe('a split that is changed while it runs', () => {
   it('is none where only the load changes', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const steady = RAISED_IN_A_SLOW_HOUR.map((hour) => ({ ...hour, share: 0.3 }));
-      const totals = totalsOf(steady, { seed, users: 1e9, knowsShare: false });
+      const totals = readTotals(steady, { seed, users: 1e9, knowsShare: false });
       expect(totals.gates[0]!.splitMoved).toBeNull();
     }
   });
 
   it('is one between pods whose shares differ', () => {
     const [slow, fast] = [0.1, 0.5].map((share) =>
-      totalsOf([{ share, requests: 500, meanMs: 20 }], { seed: 1, users: 1e9, knowsShare: true }),
+      readTotals([{ share, requests: 500, meanMs: 20 }], { seed: 1, users: 1e9, knowsShare: true }),
     );
     expect(mergeTotals(slow!, fast!).gates[0]).toMatchObject({ treatmentShare: null, splitMoved: [0.1, 0.5] });
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { mergeTotals, type ExperimentTotals } from '../../../../src/index.js';
 import type { VariantTotals } from '../../../../src/experiments/totals/experiment-totals.js';
-import { failedIn, type Seen, succeededIn, totalsOf } from '../../../fixtures/experiments/totals.js';
+import { failedIn, type Seen, succeededIn, readTotals } from '../../../fixtures/experiments/totals.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
 
 /** Whole milliseconds, so that sums are exact in any order. */
@@ -21,7 +21,7 @@ const warmUpRequests = ({ buckets }: VariantTotals): number =>
 
 describe('mergeTotals', () => {
   const parts = [1, 2, 3].map((seed) => requests(seed, 2_000));
-  const totals = parts.map((part, i) => totalsOf(`pod-${i}`, part));
+  const totals = parts.map((part, i) => readTotals(`pod-${i}`, part));
   const merged = mergeTotals(...totals);
 
   it('equals the totals of one process that had seen everything, but that each process has a warm-up of its own', () => {
@@ -30,7 +30,7 @@ describe('mergeTotals', () => {
       JSON.parse(JSON.stringify(totals), (key, value: unknown) =>
         key === 'buckets' ? (value as number[][]).map((row) => row.slice(0, 7)) : value,
       );
-    const one = totalsOf('one', parts.flat());
+    const one = readTotals('one', parts.flat());
     expect(settled(mergeTotals({ ...one, sources: ['pod-0', 'pod-1', 'pod-2'] }))).toEqual(settled(merged));
     const warmUps = ({ gates }: ExperimentTotals): number =>
       Math.min(...[gates[0]!.routes[0]!.on, gates[0]!.routes[0]!.off].map(warmUpRequests));
@@ -72,8 +72,8 @@ describe('mergeTotals', () => {
 
   it('gives up the expected share when pods disagree about it', () => {
     const [a, b] = [
-      totalsOf('a', parts[0]!, { treatmentShare: 0.1 }),
-      totalsOf('b', parts[1]!, { treatmentShare: 0.5 }),
+      readTotals('a', parts[0]!, { treatmentShare: 0.1 }),
+      readTotals('b', parts[1]!, { treatmentShare: 0.5 }),
     ];
     expect(mergeTotals(a, b).gates[0]!.treatmentShare).toBeNull();
   });

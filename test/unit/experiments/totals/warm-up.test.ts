@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { reportOf } from '../../../../src/index.js';
-import { type Seen, succeededIn, totalsOf } from '../../../fixtures/experiments/totals.js';
+import { type Seen, succeededIn, readTotals } from '../../../fixtures/experiments/totals.js';
 import { normal, randomOf } from '../../../fixtures/random.js';
 
 /** Requests that are the warm-up, by variant. */
 function warmUp(seen: Iterable<Seen>): { on: number; off: number } {
-  const { on, off } = totalsOf('pod', seen).gates[0]!.routes[0]!;
+  const { on, off } = readTotals('pod', seen).gates[0]!.routes[0]!;
   // At an even split each request that is no warm-up weighs a half.
   const of = (buckets: readonly (readonly number[])[]): number =>
     buckets.reduce((sum, row) => sum + row[3]! - 2 * row[9]!, 0);
@@ -50,7 +50,7 @@ describe('the warm-up of a gate on a route', () => {
         const ms = users[user]!.ms * Math.exp(0.3 * normal(random)) * (1 + 9 * Math.exp(-i / 150));
         return { user: `${user}`, on: users[user]!.on, outcome: succeededIn(ms) };
       });
-      const { comparison } = reportOf(totalsOf('pod', seen, { treatmentShare: share }), 'faster');
+      const { comparison } = reportOf(readTotals('pod', seen, { treatmentShare: share }), 'faster');
       differences += comparison!.relativeDelta;
       if (comparison!.pValue < 0.05) found += 1;
     }
