@@ -53,6 +53,10 @@ export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigur
     this.watched.watch(client, options);
   }
 
+  countUnplaced(): ReadonlyMap<string, number> {
+    return new Map(this.targets.all.map(({ name, unplaced }) => [name, unplaced]));
+  }
+
   start(): void {
     const isExport = findExports();
     subscribeUndici(this.channels, this, isExport);

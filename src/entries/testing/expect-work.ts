@@ -6,9 +6,9 @@ import { PerfError } from '../../core/perf.error.js';
 import { within } from '../../core/within.js';
 import { EventLoop } from '../../event-loop/event-loop.js';
 import { PerfRuntime } from '../../perf.runtime.js';
+import { UpstreamCalls } from '../../ports/upstream-calls.js';
 import { PerfApplication } from '../../request/application.js';
 import type { RequestState } from '../../request/request-state.js';
-import { UpstreamFeature } from '../../upstream/upstream.feature.js';
 import { checkExpected } from './expected-work.js';
 import { send, type WorkRequest } from './send.js';
 import { compareWork, type ExpectedWork, type SeenWork } from './work-table.js';
@@ -32,14 +32,14 @@ export async function expectWork(
 ): Promise<SeenWork> {
   checkExpected(expected);
   const { requests } = app.get(PerfApplication, { strict: false });
-  const upstream = app.get(UpstreamFeature, { strict: false }) as UpstreamFeature | null;
+  const upstream = app.get(UpstreamCalls, { strict: false }) as UpstreamCalls | null;
   const server = app.getHttpServer() as Server;
   await listening(app, server);
   const loop = app.get(EventLoop, { strict: false }) as EventLoop | null;
   if (expected.blockedMs !== undefined && loop === null) throw off('blocked time', 'eventLoop');
   if (expected.blockedMs !== undefined) await untilSampled(loop!);
   const id = `expect-work-${randomUUID()}`;
-  const before = countUnplaced(upstream);
+  const before = upstream?.countUnplaced();
   const { state, answer } = await follow(requests, id, () => send(server, request, id));
   await app.get(PerfRuntime, { strict: false }).settle();
   if (expected.upstream !== undefined && state.timing === null) throw off('upstream calls', 'upstream');
@@ -51,17 +51,12 @@ export async function expectWork(
     unplacedCalls: state.timing?.time.unplacedCalls ?? 0,
     deferred: [...(state.work?.committed ?? [])],
   };
-  const unplaced = new Map(
-    [...countUnplaced(upstream)].map(([name, calls]) => [name, calls - (before.get(name) ?? 0)]),
-  );
+  const after = upstream?.countUnplaced() ?? new Map<string, number>();
+  const unplaced = new Map([...after].map(([name, calls]) => [name, calls - (before?.get(name) ?? 0)]));
   const complaint = compareWork(`${answer.method} ${answer.path}`, expected, seen, unplaced);
   if (complaint !== null) throw Object.assign(new Error(complaint), { name: 'ExpectedWorkError' });
   return seen;
 }
-
-/** Calls that are on no request, by target. */
-const countUnplaced = (upstream: UpstreamFeature | null): ReadonlyMap<string, number> =>
-  new Map(upstream?.targets.all.map(({ name, unplaced }) => [name, unplaced]));
 
 /** The servers that listen because of a contract: several may be checked at once. */
 const opened = new WeakMap<Server, Promise<unknown>>();
