@@ -21,6 +21,7 @@ export const NO_SECTIONS: Sections = {
   rejected: [],
   upstream: [],
   users: [],
+  work: [],
   compression: null,
   experiments: [],
   past: NO_PAST,

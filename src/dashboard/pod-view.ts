@@ -33,6 +33,7 @@ const MAX_AGE_MS = 10_000;
 const AGE_MS_A_ROUTE = 1;
 const MAX_ROWS = 30;
 const MAX_COMPRESSED = 20;
+const MAX_WORK = 50;
 const MAX_CALLERS = 5;
 const MAX_DETAILS = 10;
 /** Bounds of a distribution, half an octave apart: an eighth of a millisecond to two minutes. */
@@ -165,7 +166,7 @@ export class PodView {
     [experiments, rejected, past]: SlowSections,
   ): Sections {
     const { records, recent, nameUser, sources } = this;
-    const { eventLoop, resources, defer, upstream, compression, users } = snapshot;
+    const { eventLoop, resources, defer, upstream, compression, users, work } = snapshot;
     const blocks = records.blocks();
     const verdicts = sources.history?.verdicts() ?? [];
     const reasons = sources.overview.findReasons(snapshot);
@@ -182,6 +183,7 @@ export class PodView {
         routes: largest(target.routes, MAX_CALLERS, ({ wallMs }) => wallMs),
       })),
       users: this.renamed(users),
+      work: largest(work, MAX_WORK, ({ count, durationMs }) => count * durationMs.mean),
       experiments,
       past,
       compression: compression && {

@@ -70,6 +70,7 @@ export function describePods(pods: readonly PodRow[], now: number): PlainSection
 /** The sections of one pod. */
 export const describeSections = (data: DashboardData): PlainSection[] => [
   describeDeferred(data),
+  ...(data.sections.work.length === 0 ? [] : [describeWork(data)]),
   describeUpstreams(data),
   describeUsers(data),
   describeCompression(data),
@@ -113,6 +114,26 @@ function describeDeferred({ at: now, sections: { defer, failedWork, rejected } }
     ],
   };
 }
+
+export const describeWork = ({ at: now, sections }: Pick<DashboardData, 'at' | 'sections'>): PlainSection => ({
+  id: 'work',
+  title: 'Jobs, messages and resolvers',
+  about: 'Measured work that no request starts, since the application started.',
+  empty: 'No call so far.',
+  figures: [],
+  tables: [
+    table('Jobs, messages and resolvers', sections.work, [
+      ['Work', 'text', ({ name }) => code(name)],
+      ['Type', 'text rank3', ({ type }) => type],
+      ['Calls', 'number', ({ count }) => grouped(count)],
+      ['Failed', 'number', ({ failed }) => (failed === 0 ? '0' : { text: grouped(failed), as: 'bad' })],
+      ['Overlapped', 'number rank1', ({ overlapped }) => grouped(overlapped)],
+      ['Running', 'number rank2', ({ running }) => grouped(running)],
+      ['p95 ms', 'number rank2', ({ durationMs }) => formatMs(durationMs.p95)],
+      ['Last began', 'number', ({ lastAt }) => (lastAt === 0 ? 'never' : ago(now, lastAt))],
+    ]),
+  ],
+});
 
 /** `10/10, 34 wait` */
 function formatPool({ max, total, idle, waiting }: PoolSnapshot): Cell {

@@ -77,7 +77,7 @@ export interface Past {
   readonly releases: readonly { readonly at: number; readonly release: string }[];
 }
 
-type OfSnapshot = 'eventLoop' | 'resources' | 'defer' | 'compression' | 'upstream' | 'users';
+type OfSnapshot = 'eventLoop' | 'resources' | 'defer' | 'compression' | 'upstream' | 'users' | 'work';
 
 /** Each section as a whole; null where its feature is off. */
 export interface Sections extends Pick<PerfSnapshot, OfSnapshot> {
