@@ -6,7 +6,7 @@ import { timeout } from './core/shared-options.js';
 import { inOffloadThread } from './core/offload-thread.js';
 import type { PerfRequest } from './core/perf-request.js';
 import type { Unit } from './core/record.js';
-import { userOf, type ReadUnit } from './request/request-unit.js';
+import { readUserId, type ReadUnit } from './request/request-unit.js';
 import { dashboardFeature } from './dashboard/dashboard.feature.js';
 import type { DashboardOptions } from './dashboard/dashboard.options.js';
 import { deferFeature } from './defer/defer.feature.js';
@@ -138,7 +138,10 @@ export interface PerfModuleOptions {
 }
 
 const given = optional(value<ReadUnit>('a function of the request', (value) => typeof value === 'function'));
-const unit: Option<ReadUnit> = { expected: given.expected, read: (value, path) => given.read(value, path) ?? userOf };
+const unit: Option<ReadUnit> = {
+  expected: given.expected,
+  read: (value, path) => given.read(value, path) ?? readUserId,
+};
 
 const isRelease = (text: string): boolean => text !== '' && text.length <= 200;
 

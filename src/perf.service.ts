@@ -2,7 +2,7 @@ import { Inject, Injectable, Optional } from '@nestjs/common';
 import { HistoryReader } from './ports/history.js';
 import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './ports/history.js';
 import { Profiler, type Profile } from './ports/loop-profile.js';
-import { describe, object, oneOf, optional, optionalNumber, optionError, string } from './core/option.js';
+import { describe, object, choice, optional, optionalNumber, optionError, string } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
 import type { SizeNote } from './core/record.js';
 import type { PerfSnapshot, UserUse } from './core/snapshot.js';
@@ -165,4 +165,4 @@ const HISTORY_OFF =
 const PROFILE_OFF =
   '`perf.profile()` needs samples of the event loop, which are switched off. Set `eventLoop: { profile: true }` in ' +
   'PerfModule.forRoot(), and take away `enabled: false`, NESTJS_PERF=off and `eventLoop` in NESTJS_PERF_OFF.';
-const usersOptions = object({ by: oneOf(['totalMs', 'count'], { default: 'totalMs' }), route });
+const usersOptions = object({ by: choice(['totalMs', 'count'], { default: 'totalMs' }), route });

@@ -5,7 +5,6 @@ import { listenShared } from './core/shared-listener.js';
 import type { ResolvedOptions } from './perf.options.js';
 import type { PerfApplication } from './request/application.js';
 import type { Feature } from './request/feature.js';
-import { routeName } from './request/routes.js';
 
 /** Requests in flight have as long as deferred work, and no less than this. */
 const LEAST_REQUESTS_MS = 1_000;
@@ -170,7 +169,7 @@ export class Shutdown {
     const { logger, requests } = this.parts.application;
     const counts = new Map<string, number>();
     for (const { route, response } of requests.states()) {
-      const name = route === null ? 'a request' : routeName(route);
+      const name = route === null ? 'a request' : route.name;
       if (response !== null) counts.set(name, (counts.get(name) ?? 0) + 1);
     }
     const open = [...counts].slice(0, MOST_NAMED).map(([name, count]) => `${count} × ${name}`);

@@ -3,7 +3,7 @@ import {
   feature,
   list,
   object,
-  oneOf,
+  choice,
   optionalNumber,
   optionError,
   type Option,
@@ -42,7 +42,7 @@ export interface CompressionOptions {
   cache?: boolean | { maxBytes?: number };
 }
 
-const coding = oneOf(CONTENT_CODINGS, { default: 'gzip' });
+const coding = choice(CONTENT_CODINGS, { default: 'gzip' });
 /**
  * Variables that function platforms set: AWS Lambda, Azure Functions, Google Cloud Functions, Netlify, Vercel. Their adapters take
  * unknown codings for text, and break them: most know gzip, deflate and br.

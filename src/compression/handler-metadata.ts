@@ -48,7 +48,7 @@ function checkShared(site: ControllerMethod): void {
   if (site.requestMethod !== RequestMethod.GET || site.sendsEvents) {
     throw needsGet(site.handler.name, site.sendsEvents ? '@Sse()' : RequestMethod[site.requestMethod]);
   }
-  // Every other guard decides before an answer is looked up, in any order of the decorators.
+  // Every other guard decides before an answer is found, in any order of the decorators.
   const guards = (Reflect.getMetadata(GUARDS_METADATA, site.method) ?? []) as unknown[];
   const own = guards.filter((guard) => guard instanceof SharedResponseGuard);
   if (guards.at(-1) instanceof SharedResponseGuard) return;

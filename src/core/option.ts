@@ -75,7 +75,7 @@ export function boolean(rule: { default: boolean }): Option<boolean> {
   return value('`true` or `false`', (given) => typeof given === 'boolean', rule.default);
 }
 
-export function oneOf<const T extends string | boolean>(values: readonly T[], rule: { default: T }): Option<T> {
+export function choice<const T extends string | boolean>(values: readonly T[], rule: { default: T }): Option<T> {
   const expected = `one of ${values.map((one) => `\`${JSON.stringify(one)}\``).join(', ')}`;
   return value(expected, (given) => values.includes(given as T), rule.default);
 }

@@ -26,7 +26,7 @@ export function redactQuery(query: string, secrets: SecretNames): string {
     .join('&');
 }
 
-/** Whether plain data may be as short as this in JSON. Looks no further than that, but at all names of one object. */
+/** Whether plain data may be as short as this in JSON. Reads no further than that, but all names of one object. */
 export function isWithin(data: unknown, maxLength: number): boolean {
   let left = maxLength;
   const fits = (value: unknown, depth: number): boolean => {

@@ -38,7 +38,7 @@ interface Met {
   lastMs: number;
 }
 
-/** Says each cause once, at once, and counts the rest: one line with their number after a minute or on `flush()`. */
+/** Logs each cause once, at once, and counts its repeats: one line with their number after a minute or on `flush()`. */
 export class OncePerCause {
   private readonly counts = new Map<string, Met>();
 

@@ -26,9 +26,9 @@ export interface PerfSinkHost {
   get(path: string, answer: (request: unknown) => Promise<{ status: number; type: string; body: string }>): void;
   /** Serves what `read` returns at `/metrics` of `eventLoop.port` as well; the first sink's counts. Only inside `start()`. */
   witness?(read: () => Promise<{ type: string; body: string }>): void;
-  /** Says a cause once and counts the rest, `count` at a time (1); for what a sink loses outside `publish()` and `flush()`. */
+  /** Logs a cause once and counts its repeats, `count` at a time (1); for what a sink loses outside `publish()` and `flush()`. */
   report?(cause: string, message: string, count?: number): void;
-  /** Asks for the active span at the start of every request from now on. Only inside `start()`; `current` must not throw. */
+  /** Reads the active span at the start of every request from now on. Only inside `start()`; `current` must not throw. */
   activeSpan?(current: () => SpanRef | null): void;
 }
 

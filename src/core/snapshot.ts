@@ -224,7 +224,6 @@ export interface Durations {
 
 /** Work in worker threads since the application started; `threads`, `running` and `pending` are of now. */
 export interface OffloadStats {
-  /** Worker threads that there are. */
   threads: number;
   /** Calls that a thread has, or that wait for it to start. */
   running: number;
@@ -235,7 +234,7 @@ export interface OffloadStats {
   failed: number;
   timedOut: number;
   refused: number;
-  /** Part of `done` and `failed` on the main thread, because of `inline` or of workers that did not start. */
+  /** Part of `done` and `failed` that ran on the main thread, because of `inline: true`. */
   inline: number;
   /** In the worker, from the start of the method to its end. */
   runMs: Durations;

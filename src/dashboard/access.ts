@@ -21,7 +21,7 @@ export class Access {
     /** The application's own, which all its pods have; null makes one for this process. */
     private readonly ownToken: string | null,
     private readonly tokenTtlMs: number,
-    /** The address where the server listens: part of what tells applications of one host from each other. */
+    /** The address where the server listens: it distinguishes applications of one host. */
     private readonly address: () => string,
   ) {
     this.token = authorize === null ? (ownToken ?? randomBytes(16).toString('hex')) : null;

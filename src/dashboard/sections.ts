@@ -24,7 +24,7 @@ export interface PlainSection {
   readonly id: string;
   readonly title: string;
   readonly about: string;
-  /** Says why there is nothing, where there are neither figures nor rows. */
+  /** The text in the place of figures and rows where there are none. */
   readonly empty: string;
   readonly figures: readonly Figure[];
   readonly tables: readonly DataTable[];

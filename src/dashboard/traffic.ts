@@ -6,7 +6,6 @@ import type { Steps } from '../core/turns.js';
 import { isTraffic } from '../core/work-methods.js';
 import type { CountedRoute } from '../ports/latency-figures.js';
 import type { RouteTimeFigures } from '../ports/route-time.js';
-import { routeName } from '../request/routes.js';
 import type { EarlierCounts } from './recent-counts.js';
 import { rounded } from './route-rows.js';
 import { MAX_POINTS, type Point } from './view.js';
@@ -35,7 +34,7 @@ export function* sumRoutes(counted: Iterable<CountedRoute>, times: RouteTimeFigu
     yield;
     const { ended = 0, ownMs = null } = times?.readTotals(route) ?? {};
     if (ownMs !== null && ended > 0) {
-      const sum = getOrAdd(own, routeName(route), () => ({ ended: 0, ms: 0 }));
+      const sum = getOrAdd(own, route.name, () => ({ ended: 0, ms: 0 }));
       sum.ended += ended;
       sum.ms += ownMs;
     }

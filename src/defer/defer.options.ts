@@ -1,4 +1,4 @@
-import { feature, number, object, oneOf, optional, value, type Resolved } from '../core/option.js';
+import { feature, number, object, choice, optional, value, type Resolved } from '../core/option.js';
 import { bytes, timeout } from '../core/shared-options.js';
 import type { DurableStore } from './durable/durable-store.js';
 
@@ -50,7 +50,7 @@ export const deferOption = feature({
   concurrency: number({ default: 64, unit: 'a whole number of tasks', min: 1, integer: true }),
   maxPending: number({ default: 10_000, unit: 'a whole number of tasks', min: 1, integer: true }),
   maxPendingBytes: bytes({ default: 64 * 1024 * 1024, min: 1 }),
-  overflow: oneOf(['drop-new', 'drop-old', 'reject'], { default: 'drop-new' }),
+  overflow: choice(['drop-new', 'drop-old', 'reject'], { default: 'drop-new' }),
   drainTimeoutMs: timeout({ default: 10_000, min: 0 }),
   batch: object({
     maxJobs: number({ default: 100, unit: 'a whole number of jobs', min: 1, integer: true }),

@@ -1,4 +1,4 @@
-import { boolean, number, object, oneOf, optional, string, type Resolved } from '../core/option.js';
+import { boolean, number, object, choice, optional, string, type Resolved } from '../core/option.js';
 import { duration, timeout } from '../core/shared-options.js';
 import { PerfError } from '../core/perf.error.js';
 import type { DeferWorkOptions, EnqueueOptions } from './deferred-work.js';
@@ -19,7 +19,7 @@ const ofAll = {
     maxWaitMs: timeout({ default: 50, min: 0 }),
   }),
 };
-const table = object({ ...ofAll, when: optional(oneOf(['success', 'error', 'always'], { default: 'success' })) });
+const table = object({ ...ofAll, when: optional(choice(['success', 'error', 'always'], { default: 'success' })) });
 const enqueueTable = object({
   ...ofAll,
   id: optional(string({ what: 'an id', test: (id) => id !== '' && id.length <= 512 })),

@@ -46,7 +46,7 @@ const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
 export class SamplerWorker {
   private worker: Worker | null = null;
   private takesSamples = false;
-  private readonly asked = new Map<number, (answer: ThreadAnswer | null) => void>();
+  private readonly waiting = new Map<number, (answer: ThreadAnswer | null) => void>();
   private questions = 0;
   private ignoreExit = (): void => {};
 
@@ -108,24 +108,24 @@ export class SamplerWorker {
 
   async locate(positions: readonly Position[], deadlineMs = ANSWER_MS): Promise<readonly (string | null)[] | null> {
     if (positions.length === 0) return null;
-    const answer = await this.ask((id) => ({ id, positions }), deadlineMs);
+    const answer = await this.request((id) => ({ id, positions }), deadlineMs);
     return answer !== null && 'locations' in answer ? answer.locations : null;
   }
 
   /** Texts of small files; null when the thread does not answer in time. Never rejects. */
   async readFiles(paths: readonly string[], deadlineMs = ANSWER_MS): Promise<KernelTexts | null> {
-    const answer = await this.ask((id) => ({ id, paths }), deadlineMs);
+    const answer = await this.request((id) => ({ id, paths }), deadlineMs);
     return answer !== null && 'files' in answer ? answer.files : null;
   }
 
-  private ask(make: (id: number) => ThreadQuestion, deadlineMs: number): Promise<ThreadAnswer | null> {
+  private request(make: (id: number) => ThreadQuestion, deadlineMs: number): Promise<ThreadAnswer | null> {
     const { worker } = this;
     if (worker === null || deadlineMs <= 0) return Promise.resolve(null);
     this.questions += 1;
     const question = make(this.questions);
     return new Promise((resolve) => {
       const timer = inRootContext(() => setTimeout(() => this.answer(question.id, null), deadlineMs).unref());
-      this.asked.set(question.id, (answer) => {
+      this.waiting.set(question.id, (answer) => {
         clearTimeout(timer);
         resolve(answer);
       });
@@ -176,12 +176,12 @@ export class SamplerWorker {
   }
 
   private answer(id: number, answer: ThreadAnswer | null): void {
-    this.asked.get(id)?.(answer);
-    this.asked.delete(id);
+    this.waiting.get(id)?.(answer);
+    this.waiting.delete(id);
   }
 
   private answerAll(): void {
-    for (const id of this.asked.keys()) this.answer(id, null);
+    for (const id of this.waiting.keys()) this.answer(id, null);
   }
 
   // Node writes "Waiting for the debugger to disconnect..." when a process ends during a sample.

@@ -45,14 +45,13 @@ export function samplerThread(
   let dueMs = Infinity;
   /** Ends the sample that is under way; null: none is. */
   let giveUp: (() => void) | null = null;
-  let isStopping = false;
   let watchedSeq = Atomics.load(words, WORD.seq);
   let [nextDueMs, nextSampleMs, reportedMs] = [Infinity, 0, 0];
   /** How late this thread woke, and the sum since the loop last turned: a process that was stopped has blocked nothing. */
   let lateMs = 0;
   let ownLateMs = 0;
   let failedSamples = 0;
-  let hasSampled = false;
+  let [hasSampled, isStopping] = [false, false];
   /** Until when the loop counts as turning though no beat shows it, as under fake timers: samples met no code. */
   let idleMs = -Infinity;
   let seen: Description | null = null;

@@ -59,7 +59,7 @@ export class Sampler {
     for (const sample of samples) if (sample.due > 0) this.onSample?.(sample, sample.due * intervalMs);
   }
 
-  /** Looks positions up in the source maps; those that the thread does not answer in time stay the compiled code's. */
+  /** Resolves positions by the source maps; those that the thread does not answer in time stay the compiled code's. */
   async locate(positions: readonly Position[]): Promise<Locate> {
     const asked = new Map<string, Position>();
     for (const { file, line, column } of positions) {

@@ -17,7 +17,7 @@ export class GateDecisions {
 
   /** `counted` is false for a fallback: it was not drawn, so it must not be compared. */
   decide(gate: string, unit: Unit): { on: boolean; counted: boolean } {
-    const answer = this.ask(gate, unit);
+    const answer = this.evaluate(gate, unit);
     if (typeof answer === 'boolean') return { on: answer, counted: true };
     this.complain(gate, answer);
     return { on: false, counted: false };
@@ -53,7 +53,7 @@ export class GateDecisions {
   }
 
   /** Returns the reason as a text where the client made no decision. */
-  private ask(gate: string, unit: Unit): boolean | string {
+  private evaluate(gate: string, unit: Unit): boolean | string {
     try {
       // Written by users: nothing in the answer is certain.
       const answer = this.gates.check(gate, unit) as { on?: unknown; problem?: unknown } | null | undefined;

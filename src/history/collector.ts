@@ -5,7 +5,7 @@ import { Histogram } from '../core/histogram.js';
 import type { CountedRoute, LatencyFigures } from '../ports/latency-figures.js';
 import type { RouteTimeFigures } from '../ports/route-time.js';
 import type { SchedulingPressure } from '../ports/scheduling.js';
-import { routeName, type Route } from '../request/routes.js';
+import type { Route } from '../request/routes.js';
 import { MAX_ROUTES, ProcessSums, RouteSums, RouteWindow } from './rows/window.js';
 
 /** The counters that other features keep anyway; null with a feature off. */
@@ -52,7 +52,7 @@ export class Collector {
     }
     for (const totals of all) {
       const window = this.takeRoute(totals, times);
-      if (window !== null) yield [routeName(totals.route), window];
+      if (window !== null) yield [totals.route.name, window];
     }
   }
 
@@ -80,7 +80,7 @@ export class Collector {
     window.sumMs = window.histogram.sumMs;
     if (time === null || time.ownMs === null) return window;
     // Few samples are right in the mean: the sums over many windows are as sure as their samples are many.
-    window.ownOf = time.ended - seen.ended;
+    window.sampled = time.ended - seen.ended;
     window.ownMs = time.ownMs - seen.ownMs;
     [seen.ended, seen.ownMs] = [time.ended, time.ownMs];
     return window;

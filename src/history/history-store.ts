@@ -73,6 +73,6 @@ export interface HistorySource {
   read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore?: boolean): Promise<boolean>;
   /** Several pods share the store: what is read is all of them. */
   readonly shared?: boolean;
-  /** Runs `ask` on the fleet of a shared store; null without one, and while it is away. */
-  fleet?<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null>;
+  /** Runs `work` on the fleet of a shared store; null without one, and while it is away. */
+  fleet?<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null>;
 }

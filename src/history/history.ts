@@ -69,8 +69,8 @@ export class History implements HistoryReader, HistorySource {
     void this.judge?.recall(this, this.parts.now());
   }
 
-  async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
-    return this.shared ? this.store!.fleet(ask) : null;
+  async fleet<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null> {
+    return this.shared ? this.store!.fleet(work) : null;
   }
 
   async pods(): Promise<readonly PodMinute[]> {

@@ -53,11 +53,11 @@ function computeFigures<T>(window: RouteWindow, unmeasured: T) {
 }
 
 export function computeRangeFigures(window: RouteWindow): RangeFigures {
-  const { timed, poolWaitMs, busyMs, ownOf, ownMs } = window;
+  const { timed, poolWaitMs, busyMs, sampled, ownMs } = window;
   return {
     ...computeFigures(window, null),
     poolWaitMs: timed === 0 ? null : poolWaitMs / timed,
-    ownMs: ownOf === 0 ? null : ownMs / ownOf,
-    waitMs: timed === 0 || ownOf === 0 ? null : Math.max(0, busyMs / timed - ownMs / ownOf),
+    ownMs: sampled === 0 ? null : ownMs / sampled,
+    waitMs: timed === 0 || sampled === 0 ? null : Math.max(0, busyMs / timed - ownMs / sampled),
   };
 }

@@ -37,12 +37,12 @@ export class StoreKeeper {
     return this.waiting.length === 0;
   }
 
-  /** Runs `ask` on the fleet; null where the store is away, which is reported. */
-  async fleet<T>(ask: (fleet: Fleet) => Promise<T>): Promise<T | null> {
+  /** Runs `work` on the fleet; null where the store is away, which is reported. */
+  async fleet<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null> {
     const answers: T[] = [];
     const isThere = await this.inTime('it', async () => {
       const { fleet } = await this.opened();
-      if (fleet !== undefined) answers.push(await ask(fleet));
+      if (fleet !== undefined) answers.push(await work(fleet));
     });
     return isThere ? (answers[0] ?? null) : null;
   }

@@ -21,7 +21,7 @@ export interface RecordedRequest {
   headers: Record<string, string>;
   /** Parsed; null without one, or where bodies are not recorded. */
   body: unknown;
-  /** A hash; null for a request that stands alone. */
+  /** A hash; null for a request without one. */
   session: string | null;
   status: number;
   durationMs: number;

@@ -2,7 +2,6 @@ import { toEpochMs } from '../core/clock.js';
 import { printable } from '../core/printable.js';
 import type { RecordedTraffic } from '../ports/recording.js';
 import type { RequestState } from '../request/request-state.js';
-import { routeName } from '../request/routes.js';
 import { recordedRequest, type RecordedRequest, type RecordingRules } from './recorded-request.js';
 import type { ResolvedRecordOptions } from './recording.options.js';
 import { SessionSample } from './session-sample.js';
@@ -45,7 +44,7 @@ export class TrafficRecording {
     // An aborted request has no complete answer, and a stream that its client has left would never end in a replay.
     if (state.request === null || state.aborted) return;
     if (route === null || route.isOwn || route.handler?.skipped === true) return;
-    const name = routeName(route);
+    const name = route.name;
     const { session, group } = this.sample.find(findSession(state));
     if (!this.sample.keeps(group) && this.lines.count(name) >= rules.perRoute) return;
     const recorded = recordedRequest(state, this.epochOffsetMs + state.startedMs, session, rules);

@@ -57,7 +57,7 @@ export class RequestUnits {
 }
 
 /** `request.user.id`, as Passport and most guards leave it; middleware leaves it on Node's request, which Fastify has as `raw`. */
-export const userOf: ReadUnit = ({ user, raw }) =>
+export const readUserId: ReadUnit = ({ user, raw }) =>
   readUnit(user) ?? readUnit((raw as { user?: unknown } | undefined)?.user);
 
 function readUnit(user: unknown): Unit | null {

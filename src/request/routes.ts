@@ -71,9 +71,6 @@ const KNOWN_METHODS = new Set(
 export const methodLabel = (method: string | undefined): string =>
   method !== undefined && KNOWN_METHODS.has(method) ? method : '_OTHER';
 
-/** Made once for each route: features label each request by it. */
-export const routeName = ({ name }: Route): string => name;
-
 /** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
 export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && !route.ignored;
 

@@ -32,7 +32,7 @@ export interface ResilientUpstreamOptions {
 
 /** The options of `resilience()`. */
 export interface ResilienceOptions {
-  /** By the name that `@Upstream(name)` asks for: letters, digits, `_`, `.` and `-`. */
+  /** By the name in `@Upstream(name)`: letters, digits, `_`, `.` and `-`. */
   upstreams: Readonly<Record<string, ResilientUpstreamOptions | RedisUpstream>>;
   /**
    * From the start of a request, milliseconds: no call that it makes lasts longer, whatever its own deadline. A call that

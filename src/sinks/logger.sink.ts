@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { boolean, object, oneOf, type Resolved } from '../core/option.js';
+import { boolean, object, choice, type Resolved } from '../core/option.js';
 import { timeout } from '../core/shared-options.js';
 import { forUser, type Verdict } from '../core/verdict.js';
 import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../core/record.js';
@@ -36,7 +36,7 @@ export interface LoggerSinkOptions {
 }
 
 const shape = object({
-  format: oneOf(['auto', 'text', 'object'], { default: 'auto' }),
+  format: choice(['auto', 'text', 'object'], { default: 'auto' }),
   summaryMs: timeout({ default: 60_000 }),
   unit: boolean({ default: false }),
 });

@@ -1,6 +1,6 @@
 import { percent } from '../core/figures.js';
 import type { Finding } from '../core/snapshot.js';
-import { routeName, type Route } from '../request/routes.js';
+import type { Route } from '../request/routes.js';
 import type { RouteTimes } from './request-time.js';
 import type { Target } from './target.js';
 
@@ -31,7 +31,7 @@ function* repeatedCalls(targets: readonly Target[], times: Times): Generator<Fin
       // Requests without a call are part of the average.
       const { ended, durationMs } = times.get(route)!;
       if (ended < MIN_REQUESTS || alike / ended < MIN_ALIKE || repeatedMs < MIN_SAVED * waitMs) continue;
-      const asks = routeName(route);
+      const asks = route.name;
       const text =
         `${asks} calls ${name} ${Math.round(calls / ended)} times a request (N+1), which is ${percent(waitMs / durationMs)} of its time: ` +
         `one call for all, or a cache, would save up to ${percent(repeatedMs / durationMs)}`;
@@ -49,7 +49,7 @@ function* poolWaits(targets: readonly Target[], times: Times): Generator<Finding
       const { durationMs } = times.get(route)!;
       const meanMs = waitMs / requests;
       if (requests < MIN_REQUESTS || meanMs < MIN_POOL_WAIT_MS || waitMs / durationMs < MIN_POOL_WAIT_SHARE) continue;
-      const asks = routeName(route);
+      const asks = route.name;
       const queriesMs = (routes.get(route)?.wallMs ?? 0) / requests;
       const text = `${asks} waits ${ms(meanMs)} for one of ${max || total || 'its'} connections; its queries take ${ms(queriesMs)}`;
       yield { kind: 'pool-wait', route: asks, text };
@@ -63,7 +63,7 @@ function* callsOfFastRoutes(targets: readonly Target[]): Generator<Finding> {
     for (const [route, { requests, wallMs }] of routes) {
       const slowMs = route.handler?.slowMs ?? Infinity;
       if (requests < MIN_REQUESTS || slowMs > FAST_MS) continue;
-      const asks = routeName(route);
+      const asks = route.name;
       const text = `${asks} may take ${slowMs} ms, and waits ${ms(wallMs / requests)} a request for ${name}`;
       yield { kind: 'call-on-fast-route', route: asks, text };
     }

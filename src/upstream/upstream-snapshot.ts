@@ -1,5 +1,5 @@
 import type { LoopShares } from '../ports/loop-profile.js';
-import { routeName, type Route } from '../request/routes.js';
+import type { Route } from '../request/routes.js';
 import type { RouteTime, RouteUpstream, UpstreamSnapshot } from '../core/snapshot.js';
 import type { RouteTimes } from './request-time.js';
 import type { Target } from './target.js';
@@ -13,7 +13,7 @@ export function upstreamSnapshot(targets: readonly Target[]): UpstreamSnapshot[]
     inFlight,
     durationMs: durations.figures(),
     pool: pools?.snapshot() ?? null,
-    routes: [...routes].map(([route, row]) => ({ route: routeName(route), calls: row.calls, wallMs: row.wallMs })),
+    routes: [...routes].map(([route, row]) => ({ route: route.name, calls: row.calls, wallMs: row.wallMs })),
   }));
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Resolved } from '../core/option.js';
 import type { RequestState } from '../request/request-state.js';
-import { isMeasured, routeName } from '../request/routes.js';
+import { isMeasured } from '../request/routes.js';
 import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
 import { UserList, userName, userRedactor } from '../ports/users.js';
 import { PerfApplication } from '../request/application.js';
@@ -35,7 +35,7 @@ export class UsersFeature implements Feature, UserList {
     if (unit === null || unit.userId === state.id) return;
     this.heavy.add({
       unit: (this.redact ?? userName)(unit.userId),
-      route: routeName(route),
+      route: route.name,
       durationMs: state.endedMs - state.startedMs,
       upstreamMs: state.timing?.time.upstreamMs ?? 0,
     });

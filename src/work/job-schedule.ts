@@ -10,7 +10,7 @@ interface Expectation {
   readonly dueMs: number;
 }
 
-/** When a job runs, as its decorator tells; null while it is unknown. */
+/** When a job runs, by its decorator; null while it is unknown. */
 export type JobSchedule = (sinceMs: number, nowMs: number) => Expectation | null;
 
 export const intervalSchedule =

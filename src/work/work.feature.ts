@@ -129,7 +129,7 @@ export class WorkFeature implements Feature, Works {
     }
   }
 
-  /** A job that never starts is missed too, where its decorator tells when it runs. */
+  /** A job that never starts is missed too, where its decorator has a schedule. */
   private expectRuns(prototype: object): void {
     const owner = prototype.constructor;
     for (const [name, method] of listMethods(prototype))

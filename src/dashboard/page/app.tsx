@@ -27,7 +27,7 @@ const LINKS: Readonly<Record<Link, readonly [name: string, trouble?: string]>> =
 };
 
 const OTHERS =
-  'Blocks, container, deferred work, upstreams, users, compression and experiments are of one pod: choose “This pod”.';
+  'Blocks, container, deferred work, jobs, upstreams, users, compression and experiments are of one pod: choose “This pod”.';
 
 /** A section, its name in the head of the page, and how much there is in it. */
 type Part = readonly [id: string, name: string, count: number | null, section: ComponentChildren];

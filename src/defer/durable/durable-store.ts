@@ -52,7 +52,7 @@ export interface DurableStoreHost {
   findKind(work: string): WorkKind | { readonly whyNot: string };
   /** Queues beside the store's own that handlers of this application name; known when the worker starts. */
   queues(): readonly string[];
-  /** Says a cause once and counts the rest. */
+  /** Logs a cause once and counts its repeats. */
   report(cause: string, message: string): void;
 }
 

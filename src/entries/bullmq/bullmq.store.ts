@@ -82,7 +82,7 @@ export function bullmqStore(options: BullmqStoreOptions): BullmqDurableStore {
 /** Durable work on BullMQ. */
 export interface BullmqDurableStore extends DurableStore {
   /**
-   * The BullMQ queue that work travels in, for bull-board and for looking into it: nothing is worked off for it. Of several applications: of the newest.
+   * The BullMQ queue that work travels in, for bull-board and other tools: it runs no jobs. Of several applications: of the newest.
    * @param name of a work's `queue`; left out, the store's own
    * @throws PERF_ERR_STORE before the application has booted
    */

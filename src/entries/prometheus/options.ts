@@ -1,5 +1,5 @@
 import { authorizeOption, pathOption, type Authorize } from '../../core/guarded.js';
-import { ascending, boolean, number, object, oneOf, optional, optionError, string, value } from '../../core/option.js';
+import { ascending, boolean, number, object, choice, optional, optionError, string, value } from '../../core/option.js';
 import type { Option, Resolved } from '../../core/option.js';
 import { port } from '../../core/shared-options.js';
 import { DEFAULT_BOUNDS_SECONDS, MAX_SERIES } from '../metrics/durations.js';
@@ -106,7 +106,7 @@ export const prometheusOption = object({
   ),
   authorize: optional(authorizeOption),
   maxRoutes: number({ default: MAX_SERIES, unit: 'a number of series', min: 1, integer: true }),
-  statusLabel: oneOf(['code', 'class'], { default: 'code' }),
+  statusLabel: choice(['code', 'class'], { default: 'code' }),
   exemplars: boolean({ default: false }),
 });
 

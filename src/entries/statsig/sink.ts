@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { number, object, oneOf, optionError, string, value } from '../../core/option.js';
+import { number, object, choice, optionError, string, value } from '../../core/option.js';
 import type { PerfRecord, RequestRecord } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { within } from '../../core/within.js';
@@ -42,7 +42,7 @@ const table = object({
     'a Statsig client: an object with `logEvent()`',
     (given) => typeof (given as Partial<StatsigClient> | null | undefined)?.logEvent === 'function',
   ),
-  requests: oneOf(['each', 'rollup'], { default: 'each' }),
+  requests: choice(['each', 'rollup'], { default: 'each' }),
   sampleRate: number({ default: 1, unit: 'a share of the requests', max: 1 }),
   pod: string({ default: hostname(), what: 'a name', test: (name) => name !== '' }),
 });

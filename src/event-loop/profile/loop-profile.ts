@@ -2,7 +2,7 @@ import type { MonotonicClock } from '../../core/clock.js';
 import type { Estimate } from '../../core/snapshot.js';
 import type { LoopShares } from '../../ports/loop-profile.js';
 import type { RequestOwner, RequestState } from '../../request/request-state.js';
-import { routeName, type Route } from '../../request/routes.js';
+import type { Route } from '../../request/routes.js';
 import { isIdle, type Sample } from '../sample.js';
 import { estimateOwnCpu } from './own-cpu.js';
 import { StackTree } from './stack-tree.js';
@@ -17,7 +17,7 @@ const ROUTE_WAIT_MS = 2_000;
 /** Counts of one route; `requests` had their first sample in this window, as many as `ended` have ended in it. */
 const NO_COUNTS = { samples: 0, ms: 0, squaredMs: 0, requests: 0, ended: 0 };
 
-export const labelRoute = (route: Route | null): string => (route === null ? 'background' : routeName(route));
+export const labelRoute = (route: Route | null): string => (route === null ? 'background' : route.name);
 
 /** Samples since a moment: counts and stacks by route. */
 export class SampledWindow {

@@ -22,7 +22,7 @@ export class StackNode {
 }
 
 export const OTHER = '(other)';
-/** Stands for the outermost calls of a stack that was cut. */
+/** The node of the outermost calls of a stack that was cut. */
 export const CUT = '(cut)';
 
 /** The share of nodes that may be labels, and the share of calls that stay when the tree is full. */

@@ -14,7 +14,7 @@ const POOL = 'waiting for a connection of a pool';
 
 /** Means of one completed request, milliseconds: `upstream + pool + busy + idle` is `mean`. `own`: null where nothing is sampled. */
 function computeMeans(sums: RouteSums) {
-  const { completed, sumMs, timed, upstreamMs, poolWaitMs, upstreamBusyMs, busyMs, ownOf, ownMs, blockedMs } = sums;
+  const { completed, sumMs, timed, upstreamMs, poolWaitMs, upstreamBusyMs, busyMs, sampled, ownMs, blockedMs } = sums;
   const of = (ms: number, count: number): number => (count === 0 ? 0 : ms / count);
   return {
     mean: of(sumMs, completed),
@@ -22,7 +22,7 @@ function computeMeans(sums: RouteSums) {
     upstream: of(upstreamMs - upstreamBusyMs, timed),
     pool: of(poolWaitMs, timed),
     busy: of(busyMs, timed),
-    own: ownOf === 0 ? null : ownMs / ownOf,
+    own: sampled === 0 ? null : ownMs / sampled,
     blocked: of(blockedMs, completed),
   };
 }
@@ -128,7 +128,7 @@ export function findLoopCause(before: SiteSums, after: SiteSums): string {
   const readWork = (route: string) => (site: SiteSums) => {
     const sums = site.routes.get(route);
     if (sums === undefined) return 0;
-    const own = sums.ownOf === 0 ? 0 : (sums.ownMs / sums.ownOf) * sums.completed;
+    const own = sums.sampled === 0 ? 0 : (sums.ownMs / sums.sampled) * sums.completed;
     return Math.max(own, sums.blockedMs);
   };
   const [loudest] = [...after.routes.keys()]

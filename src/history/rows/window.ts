@@ -8,7 +8,7 @@ export interface TargetSums {
 }
 
 /** Figures of a route, in the order in which they are numbered in a row. */
-export const COUNTS = ['completed', 'aborted', 'errors', 'timed', 'ownOf'] as const;
+export const COUNTS = ['completed', 'aborted', 'errors', 'timed', 'sampled'] as const;
 const TIMES = [
   'sumMs',
   'typicalMs',
@@ -42,7 +42,7 @@ export class RouteSums {
   busyMs = 0;
   upstreamBusyMs = 0;
   /** Requests whose own CPU time is known, and that time. */
-  ownOf = 0;
+  sampled = 0;
   ownMs = 0;
   readonly targets = new Map<string, TargetSums>();
 

@@ -123,7 +123,7 @@ function surroundStatements(connection: object, serverAt: ServerAt): () => void 
     open.add(ending);
     return ending;
   };
-  // A connection that is lost or destroyed tells no command without a callback.
+  // A connection that is lost or destroyed ends no command without a callback.
   const onClose = (): void => {
     for (const ending of open) ending.end(true);
   };
