@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../core/backoff.js';
+import { inRootContext } from '../../core/root-context.js';
 import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
 import type { Libraries } from './connection.js';
 import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
@@ -13,6 +14,8 @@ import { settleAll } from '../../core/settle-all.js';
 const LAST_WORD_MS = 500;
 /** When a job whose class this process lacks is taken again, milliseconds: after an eighth of the time that no worker has had it. */
 const ELSEWHERE_MS = { first: 1_000, next: 2_000, last: 300_000 };
+/** So much after its offer it is due: this process may have ended, or Redis been away; milliseconds. */
+const SPARE_MS = 2_000;
 /** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
 export const UNKNOWN_MS = 3_600_000;
 /** How often a job may lose its process before it counts as failed: it may be what kills them. BullMQ's own is once. */
@@ -163,7 +166,11 @@ export class JobWorker {
     if (read.unknownSinceMs === null) await job.updateData({ ...(job.data as object), unknownSinceMs: sinceMs });
     const { first, next, last } = ELSEWHERE_MS;
     const waitMs = read.unknownSinceMs === null ? first : Math.min(last, Math.max(next, unknownMs / 8));
-    return this.putBack(job, token, waitMs * (1 + Math.random()));
+    const offerMs = waitMs * (1 + Math.random());
+    // A promoted job goes to the worker that has waited longest; for a due one Redis serves the same worker first, again and again.
+    const offer = (): Promise<void> => job.promote().catch(() => {});
+    inRootContext(() => setTimeout(() => void offer(), offerMs).unref());
+    return this.putBack(job, token, offerMs + SPARE_MS);
   }
 
   /** It is among the queue's failed jobs then, whatever attempts are left. */
