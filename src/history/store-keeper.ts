@@ -27,14 +27,15 @@ export class StoreKeeper {
     private readonly report: OncePerCause,
   ) {}
 
-  /** Resolves when the write has ended: true when nothing waits any more. */
+  /** Resolves when the write has ended: true when the store has all rows until these. */
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<boolean> {
     this.wait(finished);
     this.running = running;
+    const last = this.waiting.at(-1);
     // Rows that come while another write is under way need the next one.
     await this.busy;
     await (this.busy ??= this.writeNow().finally(() => (this.busy = null)));
-    return this.waiting.length === 0;
+    return last === undefined || !this.waiting.includes(last);
   }
 
   /** Runs `work` on the fleet; null where the store is away, which is reported. */

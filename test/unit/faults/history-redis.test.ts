@@ -82,6 +82,17 @@ describe('redisHistory', () => {
     for (const pod of pods) await pod.history.close(5_000);
   });
 
+  it('answers for all pods also whoever reads while another reader writes', async () => {
+    const redis = await startRedis({ own: true });
+    cleanups.push(() => redis.stop());
+    const store = redisHistory({ connection: { host: '127.0.0.1', port: redis.port } });
+    const [a, b] = [new Pod('a', store), new Pod('b', store)];
+    await b.minute(10);
+    await a.minute(1);
+    expect(await Promise.all(Array.from({ length: 5 }, () => a.total()))).toEqual([11, 11, 11, 11, 11]);
+    for (const pod of [a, b]) await pod.history.close(5_000);
+  });
+
   it('gone for ten minutes and back, on the clock of the pods: memory stays whole, it is reported once, and what has waited arrives', async () => {
     const port = await freePort();
     const redis = await redisAt(port);
