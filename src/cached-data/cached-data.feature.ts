@@ -18,6 +18,7 @@ import { PerfCache, type CachedMethods } from './perf-cache.js';
 import { PreloadedMethod } from './preloaded-method.js';
 import type { MakeBound } from './values.js';
 
+/** A decorated method of one instance, and the cache of its calls. */
 interface Placed {
   readonly instance: object;
   readonly property: string;
@@ -114,7 +115,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     );
   }
 
-  /** Runs after deferred work has drained, which may wait for loads. */
+  /** Called when deferred work has drained, since that may wait for loads. */
   async close(): Promise<void> {
     for (const { instance, declared, calls } of this.placed) {
       const methods = cachedInstances.get(instance);
@@ -133,7 +134,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     this.placed.push(placed);
   }
 
-  /** Two instances that have one name would read each other's values, and so would two builds that give a name to two classes. */
+  /** Level 2, for a method with a unique name: providers of one name would mix values, and so would builds that reuse a minified name. */
   private level2For(method: string, isAlone: boolean, isMinified: boolean): Level2 | null {
     if (this.level2 === null || (isAlone && !isMinified)) return this.level2;
     const cause = `"${method}" stays in level 1`;
@@ -148,7 +149,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     const { upstream } = this;
     const { report } = this.host;
     return {
-      // The global, as clocks of tests replace it.
+      // Read from the global at each call: fake timers of tests replace it.
       nowMs: () => performance.now(),
       report,
       waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait, true)),
@@ -190,7 +191,7 @@ class CachedDataFeature extends PerfCache implements Feature {
 
 needProvider(PerfCache, { name: 'cache', decorator: 'PerfCache', add: 'extensions: [cache()]' });
 
-/** The extension; `loadBound` brings the package that keeps what is used. */
+/** The extension; `loadBound` loads the package that bounds the memory of all values. */
 export const cachedData = (options: ResolvedCache, loadBound: () => Promise<MakeBound>): PerfExtension => ({
   name: 'cache',
   providers: [

@@ -68,25 +68,25 @@ export abstract class MethodCache<Input> {
     return this.rules.ttlMs + this.rules.staleMs;
   }
 
-  /** Forgets one value, with null all. */
+  /** Forgets one value, or all with null. */
   drop(key: string | null): void {
     this.values.drop(key);
     this.dropLoads(key);
   }
 
-  /** A load in flight began before, and is not kept. */
+  /** Keeps no value of a load in flight: it began before the invalidation. */
   protected dropLoads(key: string | null): void {
     if (key === null) this.flights.clear();
     else this.flights.delete(key);
     this.droppedAtMs = this.parts.nowMs();
   }
 
-  /** Other pods may have invalidated something. */
+  /** Messages of other pods may have been lost: they may have invalidated anything. */
   missed(): void {
     this.drop(null);
   }
 
-  /** Leaves no timer. */
+  /** Stops the timers of loads in flight. */
   close(): void {
     for (const flight of this.flights.values()) flight.stopClock();
   }
@@ -155,7 +155,7 @@ export abstract class MethodCache<Input> {
     return flight;
   }
 
-  /** When a fresh value that was loaded then is replaced by the next caller. */
+  /** When the next caller of a fresh value starts its replacement, by the time at which it was loaded. */
   private refreshAtMs(loadedAtMs: number): number {
     return loadedAtMs + this.rules.ttlMs * (this.rules.refreshAhead ?? 1);
   }
@@ -214,7 +214,7 @@ export abstract class MethodCache<Input> {
     return level2.read(this.method, key);
   }
 
-  /** `atMs`: the time of the level's clock when its read began. */
+  /** `atMs`: the time on the clock of level 2 at its read, before the load. */
   private writeLevel2(level2: Level2, { key, value, staleUntilMs }: Entry, atMs: number): void {
     const keepMs = staleUntilMs - this.parts.nowMs();
     if (keepMs <= 0) return;
@@ -233,7 +233,7 @@ export abstract class MethodCache<Input> {
     if (found === null) return null;
     // Its age counts from the start of the read.
     const loadedAtMs = startedMs - found.ageMs;
-    // A replacement must be newer.
+    // A held value is replaced only by one that needs no refresh itself.
     const isHeld = this.values.get(key) !== undefined;
     const usableUntilMs = isHeld ? this.refreshAtMs(loadedAtMs) : loadedAtMs + this.keepMs;
     if (this.parts.nowMs() >= usableUntilMs) return null;
@@ -246,7 +246,7 @@ export abstract class MethodCache<Input> {
     }
   }
 
-  /** False: it is too old, older than the kept value, or its load began before an invalidation. */
+  /** Keeps a value. False: it is too old, older than the kept one, or its load began before an invalidation. */
   protected keep(entry: Entry, flight: Flight<Entry>): boolean {
     const { key, staleUntilMs, startedMs } = entry;
     const held = this.values.get(key);

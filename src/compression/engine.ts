@@ -29,23 +29,23 @@ export class CompressionEngine {
     private readonly report: OncePerCause,
   ) {}
 
-  /** Whether a response has a small body, or none, for its own client only. True: it is counted, and goes out as it is. */
+  /** Whether a response goes out as it is because its body is small and nobody shares it. True: it is counted. */
   passesSmall(state: RequestState, status: number, length: number): boolean {
     if (!(length < this.options.thresholdBytes) || status === 304 || state.sharedAnswer !== null) return false;
     this.count(findRouteCompression(state) ?? this.unrouted);
     return true;
   }
 
-  /** Whether a response goes out as it is, by its head. True: it is counted. */
+  /** Whether a response goes out as it is because of its head. True: it is counted. */
   leaves(head: HeldHead): boolean {
-    if (head.shared !== null || head.status === 304 || this.isOurs(head)) return false;
+    if (head.shared !== null || head.status === 304 || this.isEncodable(head)) return false;
     this.count(head.route);
     return true;
   }
 
   /**
-   * Gives the application the tags of its own for those that the client names in `If-None-Match` and `If-Match`. Returns the client's
-   * `If-None-Match` where that has changed it. `If-Range` stays: a range of what is encoded is none of what the application has.
+   * Puts the application's own tags into `If-None-Match` and `If-Match`, for tags of encoded bodies that the client names. Returns the
+   * client's `If-None-Match` where it has changed. `If-Range` stays: ranges of an encoded body are not ranges of the application's.
    */
   translate(request: IncomingMessage): string | undefined {
     return translateConditions(request, () => this.negotiate(request.headers['accept-encoding']));
@@ -60,13 +60,13 @@ export class CompressionEngine {
     const { shared } = head;
     if (shared instanceof KeptResponse && head.status === 200) {
       this.countHit(head, shared.entry);
-      // The kept body includes the changes of the application's own layers.
+      // `source` is the kept body, after the application's interceptors and hooks have changed it.
       this.represent(head, shared.entry.source, shared.entry, deliver);
     } else if (shared instanceof SharedFlight) {
       const entry = shared.keep(head, body);
       const deliverToAll: Deliver = (sent) => this.deliverToAll(shared, head, () => deliver(sent));
       this.represent(head, body, entry, entry === null ? deliver : deliverToAll);
-    } else if (this.isOurs(head)) this.represent(head, body, null, deliver);
+    } else if (this.isEncodable(head)) this.represent(head, body, null, deliver);
     else deliver(body);
   }
 
@@ -84,22 +84,22 @@ export class CompressionEngine {
     else deliver();
   }
 
-  /** Changes the head of a HEAD to that of its GET, without the length of a body that was not encoded. */
+  /** Gives the answer to a HEAD the headers of its GET; no length where the body of the GET would be encoded. */
   sendHead(head: HeldHead, body: Body | null): void {
     if (head.status === 304) return this.sendNothing(head, () => {});
     this.count(head.route);
     const length = body === null ? head.length : Buffer.byteLength(body);
     if (length !== null && length < this.options.thresholdBytes) return;
     const coding = this.choose(head);
-    const tag = body === null || !this.isOurs(head) ? this.readTag(head) : this.findTag(head, body, null);
+    const tag = body === null || !this.isEncodable(head) ? this.readTag(head) : this.findTag(head, body, null);
     if (isKnown(head, tag, coding) || coding === null) return;
     head.set('content-encoding', coding);
     head.remove('content-length');
   }
 
   /**
-   * Returns the encoder of a stream whose head is about to be sent; changes the head accordingly. Null: the stream stays as it is.
-   * A length that the application knows is worth more: clients show their progress by it.
+   * Returns the encoder of a stream whose head is about to be sent, and changes the head for it. Null: the stream stays as it is,
+   * also when its length is known: clients show their progress by it.
    */
   openStream(head: HeldHead): Encoder | null {
     if (head.method === 'HEAD') {
@@ -143,13 +143,14 @@ export class CompressionEngine {
     this.cache.touch(entry);
   }
 
-  private isOurs(head: HeldHead): boolean {
+  /** Whether the body may be encoded: neither its route nor its head forbids it. */
+  private isEncodable(head: HeldHead): boolean {
     return !head.off && mayEncode(head);
   }
 
   /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
   private choose(head: HeldHead): ContentCoding | null {
-    if (!this.isOurs(head)) return null;
+    if (!this.isEncodable(head)) return null;
     addVary(head);
     return this.negotiate(head.requestHeader('accept-encoding'));
   }
@@ -158,7 +159,7 @@ export class CompressionEngine {
     return negotiate(accepted, this.options.encodings);
   }
 
-  /** `shared`: the body is kept for others. */
+  /** Sends a body as this client wants it: plain, encoded, or as a 304. `shared`: where the body is kept for other requests. */
   private represent(head: HeldHead, body: Body, shared: CachedBody | null, deliver: Deliver): void {
     // An unencoded body below the threshold suits every client: no `Vary`.
     const isSmall = this.isSmall(body);
@@ -226,7 +227,7 @@ export class CompressionEngine {
     return typeof tag === 'string' ? tag : null;
   }
 
-  /** The application's tag; else one of every body that may be kept: a tag that comes and goes is no use to a client's cache. */
+  /** The application's tag, else one made of the body. Every body that may be kept has one: a tag that comes and goes helps no cache. */
   private findTag(head: HeldHead, body: Body, entry: CachedBody | null): string | null {
     if (head.header('etag') !== undefined) return this.readTag(head);
     if (!head.tags || !mayKeep(head, head.method)) return null;

@@ -30,17 +30,17 @@ export class HeldResponse implements Hold {
   private phase: Phase = 'open';
   private known: HeldHead | null = null;
   private stream: EncodedStream | null = null;
-  /** The application has not given its head by `writeHead`. */
+  /** The application has not called `writeHead`: its first write or end implies the head. */
   private isImplied = false;
-  /** Length of a whole body without a given head, bytes: Node would count it. */
+  /** Bytes of a body that `end` was given whole, without a head before: Node would add them as `Content-Length`. */
   private wholeLength: number | null = null;
-  /** Nearly all of a body whose length is in the head: its end follows. */
+  /** Arguments of a write with all of the declared body, or all but a byte: it waits for `end`. */
   private kept: Given | null = null;
   /** The reason phrase that was given with the head. */
   private reason: readonly string[] = [];
-  /** Functions that the response had before as its own. */
+  /** Functions that others had set on the response itself before. */
   private readonly own: Partial<Sending> = {};
-  /** The client's own, where the application sees another. */
+  /** The client's `If-None-Match`, where the application sees another. */
   private readonly ifNoneMatch: string | undefined;
 
   constructor(
@@ -102,7 +102,7 @@ export class HeldResponse implements Hold {
     }
   }
 
-  /** Node counts a whole body while it writes the head; here the head is written before. */
+  /** Adds the length of a whole body: Node would count it while it writes the head, but here the head is written before. */
   private addLength(status: number): void {
     const { response, wholeLength } = this;
     if (wholeLength === null || this.request.method === 'HEAD' || status === 204 || status === 304) return;
@@ -130,7 +130,7 @@ export class HeldResponse implements Hold {
     // Node refuses an invalid chunk before anything is sent.
     if (this.phase === 'open' && isChunk(chunk)) this.implyHead(null);
     if (this.phase === 'headed' && isChunk(chunk)) {
-      if (this.kept === null && this.keeps(given)) return true;
+      if (this.kept === null && this.keepUntilEnd(given)) return true;
       this.openStream();
     }
     if (this.phase === 'encoding') return this.stream!.write(...given);
@@ -142,7 +142,7 @@ export class HeldResponse implements Hold {
    * Keeps a body whose length is in the head until its end: Fastify before 5.12 writes a body and ends at once, behind a head of its own,
    * and express-session sends the last byte when it has stored the session. All else is a stream.
    */
-  private keeps(given: Given): boolean {
+  private keepUntilEnd(given: Given): boolean {
     const { length } = this.head;
     if (length === null || this.request.method === 'HEAD') return false;
     const missing = length - countBytes(given[0], given[1]);
@@ -199,7 +199,7 @@ export class HeldResponse implements Hold {
 
   private endWith(body: Body, given: Given): void {
     this.phase = 'ended';
-    // An unchanged body goes out as it was given: Node writes the head before a text in another encoding than before bytes.
+    // An unchanged body goes out as it was given: Node writes the head in a text's encoding, but as latin1 before bytes.
     this.engine.send(this.head, body, (sent) =>
       this.deliver(sent === body ? given : [sent ?? undefined, undefined, findCallback(given)]),
     );
@@ -227,7 +227,7 @@ export class HeldResponse implements Hold {
       }
       this.send('end', ...(this.request.method === 'HEAD' ? ([findCallback(given)] as Given) : given));
     } catch (error) {
-      // The caller of `end()` may be long gone: the end of its connection shows the client the failure.
+      // `end()` may have returned long ago: the client learns of the failure by the end of its connection.
       this.engine.reportFailure(error);
       response.destroy();
     }

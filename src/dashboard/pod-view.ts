@@ -25,9 +25,9 @@ import {
 import { sumRoutes, Traffic } from './traffic.js';
 import type { DashboardData, Past, RouteDetail, RouteRow, Sections } from './view.js';
 
-/** The page's work keeps the event loop at most so long at a time; longer where one step is longer. */
+/** The page's work gives the event loop a turn after this time, milliseconds; a single step may take longer. */
 const TURN_MS = 1;
-/** Several pages share a sample. One of many routes is dear, and kept longer. */
+/** Several pages share a sample, which is kept longer the more routes it has, milliseconds. */
 const MIN_AGE_MS = 1_500;
 const MAX_AGE_MS = 10_000;
 const AGE_MS_A_ROUTE = 1;
@@ -68,10 +68,11 @@ export class PodView {
   private readonly traffic = new Traffic();
   private readonly experiments: Refreshed<ExperimentAnswer[]>;
   private readonly rejected: Refreshed<Rejected[]>;
-  /** The application, not the process. */
+  /** Start of the application, not of the process; monotonic milliseconds. */
   private readonly startedMs: number;
   private last: Sample | null = null;
   private taking: Promise<Sample> | null = null;
+  /** Until then {@link last} is shared, monotonic milliseconds. */
   private oldAtMs = -Infinity;
 
   constructor(
@@ -86,7 +87,7 @@ export class PodView {
     this.rejected = new Refreshed(host, 'rejects', [], () => readRejected(sources.rejected));
   }
 
-  /** Made in turns: the application's requests wait for none of it as a whole. */
+  /** Returns the last sample while it is young, else a new one. Made in turns, so that no request waits for all of it. */
   async sample(): Promise<Sample> {
     if (this.last !== null && this.host.nowMs() < this.oldAtMs) return this.last;
     return (this.taking ??= this.take().finally(() => (this.taking = null)));
@@ -100,13 +101,13 @@ export class PodView {
     const snapshot = await inTurns(overview.snapshotSteps(), turns);
     const isFirst = this.traffic.isAfterGap(takenAtMs);
     const earlier = isFirst ? await readEarlierCounts(snapshot, history, takenAtMs - this.startedMs) : null;
-    this.last = await inTurns(this.describe(snapshot, takenAtMs, earlier, slow), turns);
+    this.last = await inTurns(this.makeSample(snapshot, takenAtMs, earlier, slow), turns);
     this.oldAtMs = takenAtMs + Math.min(MAX_AGE_MS, Math.max(MIN_AGE_MS, AGE_MS_A_ROUTE * snapshot.routes.length));
     return this.last;
   }
 
-  /** `earlier`: of the time before this sample, without a viewer. */
-  private *describe(
+  /** `earlier`: counts of the time without a viewer before this sample; null when the last sample is recent. */
+  private *makeSample(
     snapshot: PerfSnapshot,
     takenAtMs: number,
     earlier: EarlierCounts | null,
@@ -223,12 +224,13 @@ export class PodView {
     return first === -1 ? [] : buckets.slice(first, last + 1);
   }
 
+  /** Users as the page shows them: `nameUser` may hide who they are. */
   private renamed(users: readonly UserUse[]): UserUse[] {
     return users.map((user) => ({ ...user, unit: this.nameUser(user.unit) }));
   }
 }
 
-/** Requests, and those of them that failed and that were slow. */
+/** Counts of a route: all requests, failed ones, slow ones. */
 const countTroubles = ({ count, errors, over }: Pick<PerfSnapshot['routes'][number], 'count' | 'errors' | 'over'>) => [
   count,
   errors,
@@ -244,7 +246,7 @@ async function readRejected(source: RejectedList | null): Promise<Rejected[]> {
   return rejected.slice(-MAX_ROWS).map((one) => ({ ...one, error: cut(one.error, 300) }));
 }
 
-/** Answers of experiments. One gate a turn of the event loop: each takes milliseconds. */
+/** Answers of experiments. One gate in each turn of the event loop: each takes milliseconds. */
 async function readExperiments(source: ExperimentAnswers | null): Promise<ExperimentAnswer[]> {
   const answers: ExperimentAnswer[] = [];
   for (const gate of source?.gates().slice(0, MAX_ROWS) ?? []) {

@@ -1,4 +1,4 @@
-// Sections of figures and tables, the same on the page and as text. Runs in both places: no `node:*` here.
+// Sections of figures and tables, the same on the page and as text. Runs in the browser and in Node: no `node:*` here.
 import type { PoolSnapshot, UpstreamSnapshot } from '../core/snapshot.js';
 import { formatBytes, formatDuration, formatMs, formatPercent, formatSpan, grouped } from './format.js';
 import type { DashboardData, PodRow, RouteDetail } from './view.js';
@@ -30,9 +30,10 @@ export interface PlainSection {
   readonly tables: readonly DataTable[];
 }
 
-type Describe<T> = readonly [name: string, kind: Column['kind'], cell: (item: T) => Cell];
+/** A column, and its cell for an item. */
+type ItemColumn<T> = readonly [name: string, kind: Column['kind'], cell: (item: T) => Cell];
 
-const table = <T>(caption: string, items: readonly T[], columns: readonly Describe<T>[]): DataTable => ({
+const table = <T>(caption: string, items: readonly T[], columns: readonly ItemColumn<T>[]): DataTable => ({
   caption,
   columns: columns.map(([name, kind]) => ({ name, kind })),
   rows: items.map((item) => columns.map(([, , cell]) => cell(item))),
@@ -135,7 +136,7 @@ export const describeWork = ({ at: now, sections }: Pick<DashboardData, 'at' | '
   ],
 });
 
-/** `10/10, 34 wait` */
+/** `'10/10, 34 wait'`: connections in use, their maximum, and requests that wait for one. */
 function formatPool({ max, total, idle, waiting }: PoolSnapshot): Cell {
   const used = total === null || idle === null ? '–' : grouped(total - idle);
   const connections = max === null ? used : `${used}/${grouped(max)}`;
@@ -143,7 +144,7 @@ function formatPool({ max, total, idle, waiting }: PoolSnapshot): Cell {
 }
 
 export function describeUpstreams({ sections: { upstream } }: Pick<DashboardData, 'sections'>): PlainSection {
-  const pools: Describe<UpstreamSnapshot> = [
+  const pools: ItemColumn<UpstreamSnapshot> = [
     'Connections',
     'number rank1',
     ({ pool }) => (pool === null ? '' : formatPool(pool)),

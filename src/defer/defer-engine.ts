@@ -22,13 +22,13 @@ import { ArmedWork, Task, type Armed, type Arming, type TaskRun, type TaskSpec }
 import { TaskQueue } from './tasks/task-queue.js';
 
 const CUT_OFF = 'the application closed before it was done';
-/** For what the last durable jobs have deferred, also when the deadline has passed, milliseconds. */
+/** Least time for work that the last durable jobs have deferred, even past the deadline, milliseconds. */
 const LAST_MS = 100;
-/** For the store and the disk to close, when the deadline has passed, milliseconds. */
+/** Least time for the store and the disk to close, even past the deadline, milliseconds. */
 const LAST_WORD_MS = 1_000;
-/** A shutdown that takes longer logs its reasons, milliseconds. */
+/** A shutdown that takes longer logs what it waits for, milliseconds. */
 const LONG_DRAIN_MS = 1_000;
-/** Between two checks of handlers and buffers while it drains, milliseconds. */
+/** Time between two checks of handlers and buffers while the engine drains, milliseconds. */
 const DRAIN_STEP_MS = 20;
 
 /** All deferred work of one application. `arm…` returns null when the overflow policy drops the work. @throws PERF_ERR_DEFER_FULL, PERF_ERR_SERIALIZE */
@@ -38,10 +38,10 @@ export class DeferEngine {
   readonly counters: Counters;
   /** Capacity for work of this process. Each outbox has its own: a store or queue that is away does not starve the others. */
   readonly capacity: Capacity;
-  /** Null without a store. All durable queues are on one server: where one is away, all are. */
+  /** Null without a store. One outbox for all durable queues: they are on one server, so where one is away, all are. */
   readonly durable: DurableOutbox | null;
   private readonly queue: TaskQueue;
-  /** One for each way in which a work with `runBatch` is to run. */
+  /** Batches of each work with `runBatch`, by the options that they run with. */
   private readonly lanes = new Map<DeferredBatchWork, Map<string, BatchLane>>();
   private readonly shared: OutboxShared;
   private readonly jobs = new Map<JobQueue, JobOutbox>();
@@ -100,7 +100,7 @@ export class DeferEngine {
     return outbox.arm(name, data, options, arming);
   }
 
-  /** A handler starts; call what it returns once, when its work is armed. */
+  /** Counts a handler that has started. Call the returned function once, when the handler's work is armed. */
   handlerStarted(): () => void {
     this.handlers += 1;
     return () => void (this.handlers -= 1);
@@ -128,7 +128,7 @@ export class DeferEngine {
     return this.counters.whenIdle();
   }
 
-  /** Why there is no capacity for new work; one for each that is full. */
+  /** Why there is no room for new work: a reason for each capacity that is full. */
   whyFull(): string[] {
     const { capacity, durable } = this;
     const capacities = durable?.needsMemory === true ? [capacity, durable.capacity] : [capacity];
@@ -180,7 +180,7 @@ export class DeferEngine {
   }
 
   private async drained(): Promise<void> {
-    // A handler's end is still to come, and decides over its work: it may fail after its client has left.
+    // The end of a handler decides over its work: it may fail after its client has left.
     const isHandling = (): boolean => this.handlers > 0 || this.undecided.size > 0;
     while (!this.closed && (isHandling() || !this.counters.idle)) {
       // Items that a task buffers during the drain must not wait for a full batch.
@@ -200,7 +200,7 @@ export class DeferEngine {
     return new Capacity(overflow, maxPending, maxPendingBytes);
   }
 
-  /** Takes capacity of this process; false, and counted, when the policy drops the new work. */
+  /** Takes capacity of this process; false when the policy drops the new work, which is then counted. */
   private takeCapacity(name: string, { origin, sequence }: Arming): boolean {
     const { capacity } = this;
     const dropOldest = (): boolean => {

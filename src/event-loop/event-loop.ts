@@ -41,7 +41,7 @@ export class EventLoop implements Feature {
   private server: Server | null = null;
   private watching = false;
   private closed = false;
-  /** A request whose end the loop is just learning: no longer in flight, but it was during the block. */
+  /** The request that is ending right now: no longer in flight, but it was during a block that its end reveals. */
   private ending: RequestState | null = null;
   private readonly recording = new Set<Promise<void>>();
 
@@ -58,7 +58,7 @@ export class EventLoop implements Feature {
       nodeGauges,
       () => requests.inFlight,
       (block) => this.holdBlock(block),
-      () => this.passTick(),
+      () => this.handleTick(),
       () => this.sampler.worker.wake(),
     );
     const { words } = this.watch.beat;
@@ -81,18 +81,17 @@ export class EventLoop implements Feature {
     this.rules = { secrets, replay, ownFolder: findOwnFolder(), reader: this.reader, methods: null, stack, address };
   }
 
-  /** Before routes are registered. No thread yet: an application that serves nothing pays nothing. */
+  /** Called before routes are registered. Starts no thread yet: an application that serves nothing pays nothing. */
   install({ adapter, modules }: Pick<FeatureBoot, 'adapter' | 'modules'>): void {
     this.rules = { ...this.rules, methods: new ProviderMethods(modules) };
     const server = adapter?.getHttpServer() as Server | undefined;
     this.server = server ?? null;
-    // Starts the watch before the first request, which may block.
-    // Servers of the application's own, and `inject()`, start it with that request.
+    // The watch starts before the first request, which may block. A request of another server, or of `inject()`, starts it itself.
     server?.once('listening', this.startWatching);
   }
 
   start(): void {
-    // A probe of a starting process is answered by its thread.
+    // The witness answers probes while the application is still starting.
     if (this.witness !== null) this.startWatching();
     this.watch.start();
   }
@@ -112,7 +111,7 @@ export class EventLoop implements Feature {
     this.profile?.requestEnded(state);
   }
 
-  /** Whether the sampler's thread has begun: earlier blocks have no request. */
+  /** Whether the sampler's thread has begun: blocks before that name no request. */
   get isSampled(): boolean {
     return this.sampler.worker.running && this.watch.beat.words[WORD.started] === 1;
   }
@@ -151,8 +150,8 @@ export class EventLoop implements Feature {
     });
   };
 
-  private passTick(): void {
-    // Without a server nothing else starts it: jobs and consumers block as well.
+  private handleTick(): void {
+    // Starts the sampler in applications without a server: jobs and consumers block as well.
     this.startWatching();
     this.watch.beat.words[WORD.debugged] = Number(isDebuggable());
     this.sampler.turned();
@@ -167,11 +166,11 @@ export class EventLoop implements Feature {
 
   private judge({ block, inFlight, samples }: SeenBlock): void {
     const gcMs = this.gc.within(block.startMs, block.endMs);
-    // The counter runs on until now; a thread on a CPU has lost nothing.
+    // The counter has run on past the block's end; time on a CPU is not lost.
     const offCpuMs = Math.max(0, (1 - block.cpuRatio) * (block.endMs - block.startMs));
     const lostMs = Math.min(block.readLostMs(), offCpuMs);
     const votes = countVotes(samples, block, lostMs);
-    // Counted from up to some seconds before the block, so it supports other evidence and is none by itself.
+    // Counted from up to some seconds before the block: it supports other evidence, and proves nothing alone.
     const { throttledPeriods, throttledMs } = this.scheduling?.since(block.startMs) ?? {};
     const throttled = (throttledPeriods ?? 0) > 0 || (throttledMs ?? 0) > 0;
     const { thresholdMs } = this.options;

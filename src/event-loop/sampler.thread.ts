@@ -7,13 +7,10 @@ import type { SamplerThreadData, ThreadAnswer, ThreadMessage, ThreadRequest } fr
 import type { Position, SourceLines } from './source-lines.js';
 import type { Live, LoopHolder, serveWitness } from './witness.thread.js';
 
-/**
- * The sampler's thread: evaluates one expression on top of the main thread's stack, and serves the witness. It starts from its own text
- * (see sampler-source.ts), without imports.
- */
+/** The sampler's thread: samples the main thread's stack, and serves the witness. Its text is the program (see sampler-source.ts). */
 export function samplerThread(
   Lines: typeof SourceLines,
-  isApplications: typeof isApplicationFrame,
+  isAppFrame: typeof isApplicationFrame,
   startWitness: typeof serveWitness,
   openUsage: typeof openMainUsage,
   readRss: typeof residentBytes,
@@ -24,38 +21,39 @@ export function samplerThread(
   const { words, beat, timing, originMs, probeName, takesSamples, reportsHangs, witness } = data;
   const { WORD, MODE, UNITS_PER_MS } = beat;
   const inspector = takesSamples ? process.getBuiltinModule('node:inspector') : null;
-  /** Without requests the main thread beats too seldom to show that it is blocked: its CPU time does. */
+  /** Interval of reads of the CPU time: without requests the main thread beats too seldom to show that it is blocked. */
   const parkedPollMs = 200;
-  const hotCpuMs = 10;
-  const hotShare = 0.3;
+  /** CPU time within a poll that makes the main thread hot, and the share of the time that keeps it so. */
+  const [hotCpuMs, hotShare] = [10, 0.3];
   const hangMs = 1_000;
   const maxFailedSamples = 3;
+  /** Samples of a long block become rarer: their interval is this share of the block's age. */
   const intervalShareOfAge = 0.02;
   const maxMappingBytes = 6_000_000;
-  /** Timers come this late on a machine with room. */
+  /** Timers fire up to this late on an idle machine, milliseconds. */
   const timerMs = 2;
-  // Constant text: V8 compiles it once. An error must not leave it: the inspector would format its stack on the spot, with the
-  // application's formatter.
+  // Constant text, which V8 compiles once. No error may leave it: the inspector would call the application's stack formatter.
   const expression = `try{this[${JSON.stringify(probeName)}]?.()}catch{}`;
   const lines = new Lines(data.workingDirectory, maxMappingBytes);
   const mainUsage = openUsage();
-
   let timer: NodeJS.Timeout | undefined;
-  /** When the timer is due; Infinity: something else has woken this thread. */
+  /** When the timer is due; Infinity when a message has woken this thread. */
   let dueMs = Infinity;
   /** Ends the sample that is under way; null: none is. */
   let giveUp: (() => void) | null = null;
+  /** Number of the last beat that this thread has seen. */
   let watchedSeq = Atomics.load(words, WORD.seq);
+  /** When the random schedule and a block want their next samples; the age of the block at its last report. */
   let [nextDueMs, nextSampleMs, reportedMs] = [Infinity, 0, 0];
-  /** How late this thread woke, and the sum since the loop last turned: a process that was stopped has blocked nothing. */
-  let lateMs = 0;
-  let ownLateMs = 0;
-  let failedSamples = 0;
-  let [hasSampled, isStopping] = [false, false];
-  /** Until when the loop counts as turning though no beat shows it, as under fake timers: samples met no code. */
-  let idleMs = -Infinity;
+  /** How late this thread woke, and the sum since the last beat: a process that was stopped (SIGSTOP) has blocked nothing. */
+  let [lateMs, ownLateMs] = [0, 0];
+  let [failedSamples, hasSampled, isStopping] = [0, false, false];
+  /** When a sample last met no code: the loop turns, though no beat shows it, as under fake timers. */
+  let idleSeenMs = -Infinity;
+  /** The code that the last sample met since the last beat. */
   let seen: Description | null = null;
   let usage = { atMs: nowMs(), ...mainUsage.read() };
+  /** CPU time of the main thread, and elapsed time, between the last two polls. */
   let [spentMs, passedMs] = [0, 0];
   let [isHot, isWorking] = [false, false];
 
@@ -77,17 +75,17 @@ export function samplerThread(
     const waitMs = Math.ceil(isTicking ? timing.tickMs : mode === MODE.awake ? untilNext() : parkedPollMs);
     dueMs = nowMs() + waitMs;
     clearTimeout(timer);
-    timer = setTimeout(turn, waitMs);
+    timer = setTimeout(poll, waitMs);
   }
 
-  function turn(): void {
-    account(dueMs);
-    if (giveUp === null) sample();
+  function poll(): void {
+    countLostTime(dueMs);
+    if (giveUp === null) sampleIfDue();
     else watchSample(giveUp);
     schedule();
   }
 
-  /** The main thread is in a native call and cannot answer. */
+  /** A sample without an answer: the main thread is in a native call. */
   function watchSample(end: () => void): void {
     const now = nowMs();
     countDue(now);
@@ -103,14 +101,14 @@ export function samplerThread(
     }
     if (request === 'wake') {
       dueMs = Infinity;
-      return giveUp === null && takesSamples ? turn() : undefined;
+      return giveUp === null && takesSamples ? poll() : undefined;
     }
     if ('metrics' in request) return server?.receive(request.metrics);
     const { id } = request;
     const answer: ThreadAnswer =
       'paths' in request ? { id, files: read(request.paths) } : { id, locations: request.positions.map(locate) };
     parentPort!.postMessage(answer satisfies ThreadMessage);
-    // The time of this answer is no sign of a slow machine.
+    // The timer starts anew: the time of this answer must not count as a late wake-up.
     schedule();
   }
 
@@ -128,13 +126,13 @@ export function samplerThread(
 
   function untilNext(): number {
     const now = nowMs();
-    const staleMs = measureStale(now);
+    const ageMs = measureBeatAge(now);
     const checkMs =
-      staleMs >= timing.suspectMs ? Math.min(timing.suspectMs, nextSampleMs - now) : timing.suspectMs - staleMs;
+      ageMs >= timing.suspectMs ? Math.min(timing.suspectMs, nextSampleMs - now) : timing.suspectMs - ageMs;
     return Math.max(1, Math.min(checkMs, nextDueMs - now));
   }
 
-  /** Node aborts when the main thread cleans up after a sample while this thread ends: so it announces its end, and waits. */
+  /** Announces the end, and waits for `end`: Node aborts when this thread ends while the main thread cleans up after a sample. */
   function stop(): void {
     clearTimeout(timer);
     server?.close();
@@ -143,8 +141,8 @@ export function samplerThread(
     else parentPort!.close();
   }
 
-  /** Adds up what the machine took: this thread woke late, or the main thread was in the run queue meanwhile. */
-  function account(wakeMs: number): void {
+  /** Adds up the time that the machine took: this thread woke late, or the main thread waited for a CPU. */
+  function countLostTime(wakeMs: number): void {
     const now = nowMs();
     const before = usage;
     usage = { atMs: now, ...mainUsage.read() };
@@ -155,11 +153,12 @@ export function samplerThread(
     Atomics.add(words, WORD.lostUs, Math.round(1_000 * lostMs));
   }
 
-  /** Draws the first moment as in a schedule that has long been running: a sample at once would always meet the first request. */
+  /** Draws the first due time as if the schedule had long been running: a sample at once would always meet the first request. */
   function beginSchedule(now: number): void {
     nextDueMs = now + (1_000 / Atomics.load(words, WORD.rate)) * Math.sqrt(0.25 + 2 * Math.random()) * Math.random();
   }
 
+  /** Counts the samples of the schedule that fell due; false: none did. */
   function countDue(now: number): boolean {
     if (nextDueMs > now) return false;
     const intervalMs = 1_000 / Atomics.load(words, WORD.rate);
@@ -172,30 +171,31 @@ export function samplerThread(
     return true;
   }
 
-  function sample(): void {
+  function sampleIfDue(): void {
     const now = nowMs();
     const isAwake = Atomics.load(words, WORD.mode) === MODE.awake;
     const seq = Atomics.load(words, WORD.seq);
-    const staleMs = measureStale(now);
+    const ageMs = measureBeatAge(now);
     if (seq !== watchedSeq) {
       watchedSeq = seq;
       nextSampleMs = 0;
       reportedMs = 0;
-      ownLateMs = Math.min(lateMs, staleMs);
+      ownLateMs = Math.min(lateMs, ageMs);
       seen = null;
     }
     // A job or a consumer computes, though no request keeps the main thread awake.
     isHot = !isAwake && spentMs >= (isHot ? hotShare * passedMs : hotCpuMs);
     if ((isAwake || isHot) && !isWorking) beginSchedule(now);
     isWorking = isAwake || isHot;
-    const isStale = isHot || staleMs >= (isAwake ? 0 : timing.idleTickMs) + timing.suspectMs;
+    const isSuspect = isHot || ageMs >= (isAwake ? 0 : timing.idleTickMs) + timing.suspectMs;
     const isDue = isWorking && countDue(now);
-    if (!isDue && !(isStale && now >= nextSampleMs)) return;
-    nextSampleMs = now + Math.max(timing.blockedSampleMs, staleMs * intervalShareOfAge) * (0.85 + Math.random() * 0.3);
-    requestSample(seq, isStale && (witness !== null || staleMs > hangMs / 2));
+    if (!isDue && !(isSuspect && now >= nextSampleMs)) return;
+    nextSampleMs = now + Math.max(timing.blockedSampleMs, ageMs * intervalShareOfAge) * (0.85 + Math.random() * 0.3);
+    requestSample(seq, isSuspect && (witness !== null || ageMs > hangMs / 2));
   }
 
-  function measureStale(now: number): number {
+  /** Time since the last beat, milliseconds. The word wraps at 32 bits, so the difference is wrapped too. */
+  function measureBeatAge(now: number): number {
     return ((now * UNITS_PER_MS - Atomics.load(words, WORD.beatAt)) | 0) / UNITS_PER_MS;
   }
 
@@ -215,10 +215,10 @@ export function samplerThread(
       session.disconnect();
       Atomics.store(words, WORD.connected, 0);
       const description = typeof answer === 'object' ? answer : null;
-      if (answer === true || description?.idle === true) idleMs = nowMs();
+      if (answer === true || description?.idle === true) idleSeenMs = nowMs();
       else if (description !== null && seq === watchedSeq) seen = description;
       if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
-      // It goes on in the turn after the disconnect: ending a thread in that turn has aborted processes.
+      // Goes on in the next turn: a thread that ended in the turn of the disconnect has aborted the process.
       setImmediate(() => {
         giveUp = null;
         if (isStopping) stop();
@@ -228,7 +228,7 @@ export function samplerThread(
     giveUp = () => answered(null);
     try {
       Atomics.store(words, WORD.connected, 1);
-      // The main thread stops this one first, then waits for what is connected: a process that ends meets no session.
+      // A process that ends sets `stopped`, then waits while `connected` is 1: it must not end with a session open.
       if (Atomics.load(words, WORD.mode) === MODE.stopped) return answered(null);
       session.connectToMainThread();
       session.post('Runtime.evaluate', { expression, returnByValue: true }, (error, reply) => {
@@ -240,15 +240,15 @@ export function samplerThread(
     }
   }
 
-  /** A block that never ends is never recorded: it is written to stderr, past the main thread's own streams. */
+  /** Writes a long block to stderr while it lasts: its record comes at its end, if ever, and the main thread's streams are blocked too. */
   function reportHang(now: number): void {
-    const staleMs = Math.min(measureStale(now), now - idleMs);
-    if (staleMs - ownLateMs < hangMs || (reportedMs > 0 && staleMs < reportedMs * 5)) return;
-    reportedMs = staleMs;
+    const blockedMs = Math.min(measureBeatAge(now), now - idleSeenMs);
+    if (blockedMs - ownLateMs < hangMs || (reportedMs > 0 && blockedMs < reportedMs * 5)) return;
+    reportedMs = blockedMs;
     if (!reportsHangs || Atomics.load(words, WORD.debugged) === 1) return;
     const [frame] = selectFrames(seen);
     const where = frame === undefined ? '' : ` at ${locate(frame)} (${frame.name ?? 'anonymous'})`;
-    const ms = Math.round(staleMs);
+    const ms = Math.round(blockedMs);
     const handler = seen?.handler === null ? '' : ` (${seen?.handler})`;
     const text =
       seen === null || seen.method === null
@@ -258,11 +258,11 @@ export function samplerThread(
   }
 
   function selectFrames(description: Description | null): readonly Frame[] {
-    return description?.frames.filter((frame) => isApplications(frame, null)) ?? [];
+    return description?.frames.filter((frame) => isAppFrame(frame, null)) ?? [];
   }
 
   function observe(): Live {
-    const beatAgeMs = Math.max(0, measureStale(nowMs()));
+    const beatAgeMs = Math.max(0, measureBeatAge(nowMs()));
     const isAwake = Atomics.load(words, WORD.mode) === MODE.awake;
     if (beatAgeMs < (isAwake ? 0 : timing.idleTickMs) + timing.thresholdMs) return { beatAgeMs, blocked: null };
     return { beatAgeMs, blocked: { ms: beatAgeMs, ...findHolder() } };

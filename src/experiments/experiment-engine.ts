@@ -34,14 +34,14 @@ export class ExperimentEngine implements DecidesGates {
     private readonly report: OncePerCause,
     /** The module's `unit`, where `experiments.unit` is not set. */
     units: RequestUnits,
-    /** Null when the event loop is not observed: then no request is proven to have blocked it. */
+    /** Delays the count of a request until its blocks are attributed; null when the event loop is not observed. */
     private readonly holds: RecordHold | null,
     private readonly warn: (message: string) => void = () => {},
   ) {
     const { gates, unit, switchback, stop } = options;
     this.stops = stop === null ? null : new GateStops(stop);
     this.decisions = new GateDecisions(gates, report);
-    // Beside what `unit` returns, which the state keeps for records, users and shared answers.
+    // Read apart: the state keeps what the module's `unit` returns, for records, users and shared answers.
     const own = unit === null ? null : new RequestUnits('experiments.unit', unit, report);
     this.readUnit = own === null ? (state) => units.of(state) : (state) => own.read(state) ?? null;
     this.switchback = switchback === null ? null : new Switchback(switchback, this.source);
@@ -85,7 +85,7 @@ export class ExperimentEngine implements DecidesGates {
   /** The variant of a request, decided at the first check and kept. Never throws. */
   isOn(state: RequestState, gate: string): boolean {
     const { variants } = state;
-    // A gate may bear the name of something that every object has.
+    // A gate may be named like a property that every object has: `constructor`.
     if (variants !== null && Object.hasOwn(variants, gate)) return variants[gate] === 'on';
     const on = this.decide(state, gate);
     // Work after the response must not change a record that has been written.
@@ -95,7 +95,7 @@ export class ExperimentEngine implements DecidesGates {
 
   prepare(state: RequestState, gate: string): Promise<void> | null {
     const isDecided = state.variants !== null && Object.hasOwn(state.variants, gate);
-    if (isDecided || !this.isDrawn(gate)) return null;
+    if (isDecided || !this.clientDecides(gate)) return null;
     return this.decisions.prepare(gate, this.findUnit(state));
   }
 
@@ -103,14 +103,14 @@ export class ExperimentEngine implements DecidesGates {
     if (this.holds?.hold(state, this.count) !== true) this.count(state);
   }
 
-  /** Once the request's blocked time is final. */
+  /** Adds a request to the totals, once its blocked time is final. */
   private readonly count = (state: RequestState): void => {
     const { route } = state;
     if (route === null || !isMeasured(route)) return;
     const { aborted, blockedMs, status, startedMs, endedMs } = state;
     const succeeded = !aborted && status < 400;
     const outcome = { aborted, succeeded, failed: status >= 500, durationMs: endedMs - startedMs, blockedMs };
-    if (state.variants !== null && state.unit !== null) this.addVariants(state, outcome, this.findTally(route));
+    if (state.variants !== null && state.unit !== null) this.addOutcome(state, outcome, this.findTally(route));
   };
 
   totals(): ExperimentTotals {
@@ -132,8 +132,8 @@ export class ExperimentEngine implements DecidesGates {
     };
   }
 
-  /** Whether the gate client decides now. */
-  private isDrawn(gate: string): boolean {
+  /** Whether the gate client decides: neither the switchback nor a stop does. */
+  private clientDecides(gate: string): boolean {
     return this.switchback?.gate !== gate && this.stoppedBecause(gate) === null;
   }
 
@@ -159,7 +159,7 @@ export class ExperimentEngine implements DecidesGates {
     return on;
   }
 
-  private addVariants(state: RequestState, outcome: Outcome, tally: RouteTally): void {
+  private addOutcome(state: RequestState, outcome: Outcome, tally: RouteTally): void {
     const notes = state.experimentNotes;
     const unitHash = hashText(state.unit!.userId, BUCKET_SEED);
     (notes?.slice as SliceTally | null | undefined)?.add(state.route!, outcome);

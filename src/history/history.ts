@@ -38,20 +38,23 @@ export interface HistoryParts {
   readonly now: () => number;
 }
 
-/** The history of one process, or of all that share its store: collects rows from the counters, keeps them in memory and in a store, reads them. */
+/** The history of one process, or of all that share its store: makes rows of counters, keeps them in memory and in the store, reads them. */
 export class History implements HistoryReader, HistorySource {
   private readonly memory: MemoryTiers;
   private readonly store: StoreKeeper | null;
   private readonly collector: Collector;
   readonly shared: boolean;
+  /** When the counters were last collected, epoch milliseconds. */
   private collectedMs: number;
   private lastMinute: Bucket | undefined;
+  /** Number of the last part that was made for the shared store. */
   private part = 0;
+  /** Settles when all work of {@link alone} so far has ended. */
   private busy: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly parts: HistoryParts,
-    private readonly judge: VerdictKeeper | null,
+    private readonly verdictKeeper: VerdictKeeper | null,
   ) {
     const { store, maxBytes, keepDays, report } = parts;
     this.shared = store?.shared === true;
@@ -62,11 +65,11 @@ export class History implements HistoryReader, HistorySource {
     this.collectedMs = parts.now();
   }
 
-  /** Begins anew: earlier counts belong to nobody's minute. */
+  /** Starts the first minute. Counts from before it are collected and thrown away. */
   begin(): void {
     Array.from(this.collector.collect().routes);
     this.collectedMs = this.parts.now();
-    void this.judge?.recall(this, this.parts.now());
+    void this.verdictKeeper?.recall(this, this.parts.now());
   }
 
   async fleet<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null> {
@@ -77,20 +80,20 @@ export class History implements HistoryReader, HistorySource {
     return (await this.fleet((fleet) => fleet.pods())) ?? [];
   }
 
-  /** Once a minute. Resolves when the store has taken it, or has failed. */
+  /** Called once a minute. Resolves when the store has taken the rows, or has failed. */
   async tick(): Promise<void> {
     const nowMs = this.parts.now();
     const { ended, writing } = await this.alone(async () => {
-      await this.take(nowMs);
+      await this.addCounts(nowMs);
       const ended = await this.memory.finish(nowMs);
-      // Handed on before anybody else has a turn: who closes meanwhile loses no row.
+      // Handed to the store before other work has a turn: a `close()` in between would lose these rows.
       return { ended, writing: this.write(ended) };
     });
     this.lastMinute = ended.findLast(({ tier }) => tier === '1m') ?? this.lastMinute;
     const published = writing.then((isWritten) => (this.shared && isWritten ? this.publish(ended, nowMs) : undefined));
-    // The fleet is judged with this pod's counts, a process also while its disk hangs.
+    // Verdicts of a fleet need this pod's rows in the store; a single process is judged even while its disk hangs.
     if (this.shared) await published;
-    await Promise.all([published, this.judge?.judge(this, nowMs)]);
+    await Promise.all([published, this.verdictKeeper?.judge(this, nowMs)]);
   }
 
   async close(deadlineMs: number): Promise<void> {
@@ -98,7 +101,7 @@ export class History implements HistoryReader, HistorySource {
     const last = await this.alone(async () => {
       if (store === null) return [];
       const nowMs = this.parts.now();
-      await this.take(nowMs);
+      await this.addCounts(nowMs);
       if (this.shared) return this.takeParts();
       const ended = await memory.finish(nowMs);
       return [...ended, ...memory.runningBuckets(TIERS.map(({ tier }) => tier))].map(this.makeRow);
@@ -125,7 +128,7 @@ export class History implements HistoryReader, HistorySource {
   }
 
   verdicts(): readonly Verdict[] {
-    return this.judge?.verdicts ?? [];
+    return this.verdictKeeper?.verdicts ?? [];
   }
 
   async releases(range: TimeRange): Promise<{ at: number; release: string }[]> {
@@ -190,7 +193,7 @@ export class History implements HistoryReader, HistorySource {
     });
   }
 
-  /** Hands on what the store lacks; true when it has all of it. */
+  /** Hands the store the rows that it lacks; true when it has them all. */
   private write(ended: readonly Bucket[]): Promise<boolean> {
     const { memory, store } = this;
     if (store === null) return Promise.resolve(true);
@@ -198,15 +201,16 @@ export class History implements HistoryReader, HistorySource {
     return store.write(ended.map(this.makeRow), memory.runningBuckets(['5m', '1h']).map(this.makeRow));
   }
 
-  /** Writes what was counted until now; true when the shared store has all of it. */
+  /** Writes what was counted until now; true when the shared store has it all. */
   private async flush(): Promise<boolean> {
     const { writing } = await this.alone(async () => {
-      await this.take(this.parts.now());
+      await this.addCounts(this.parts.now());
       return { writing: this.write([]) };
     });
     return writing;
   }
 
+  /** Publishes what the other pods show and judge: the last minute, and windows that have ended. */
   private async publish(ended: readonly Bucket[], nowMs: number): Promise<void> {
     const minute = measureMinute(this.parts.own, this.lastMinute, nowMs);
     const windows = ended
@@ -215,7 +219,7 @@ export class History implements HistoryReader, HistorySource {
     await this.fleet((fleet) => fleet.publish(minute, windows));
   }
 
-  /** Long work is spread over turns of the event loop: others see its result as a whole, after it. */
+  /** Runs one piece of work after the other: each takes several turns of the event loop, and no other may see it half done. */
   private alone<T>(work: () => Promise<T>): Promise<T> {
     const done = this.busy.then(work);
     this.busy = done.catch(() => {});
@@ -223,17 +227,19 @@ export class History implements HistoryReader, HistorySource {
   }
 
   private collect(): Promise<void> {
-    return this.alone(() => this.take(this.parts.now()));
+    return this.alone(() => this.addCounts(this.parts.now()));
   }
 
-  private async take(nowMs: number): Promise<void> {
-    // Ticks are a minute apart at most: a longer step of the wall clock means that it was set.
+  /** Adds what was counted since the last call to the rows in memory. Only within {@link alone}. */
+  private async addCounts(nowMs: number): Promise<void> {
+    // Ticks are a minute apart at most: a longer step of the wall clock means that the clock was set.
     const passedMs = Math.min(Math.max(0, nowMs - this.collectedMs), MINUTE_MS);
     this.collectedMs = nowMs;
-    // Counted between two ticks: it belongs to the bucket in the middle of them.
+    // The counts are of all the time between two ticks: they go to the bucket of its middle.
     await this.memory.add(nowMs - passedMs / 2, this.collector.collect());
   }
 
+  /** Rows of what was counted since the last call, numbered: a shared store adds them up. */
   private takeParts(): HistoryRow[] {
     return this.memory.takeFresh().map((bucket) => ({ ...this.makeRow(bucket), part: (this.part += 1) }));
   }
@@ -243,7 +249,7 @@ export class History implements HistoryReader, HistorySource {
 
 const pickCounts = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums.errors, over: listOver(sums) });
 
-/** The greatest value of a Date. */
+/** The greatest time of a `Date`, epoch milliseconds. */
 const MAX_TIME = 8.64e15;
 const isTime = (given: unknown): given is number => typeof given === 'number' && Math.abs(given) <= MAX_TIME;
 const isRange = (given: unknown): boolean => {

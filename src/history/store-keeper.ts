@@ -6,16 +6,17 @@ import type { Fleet, HistoryStore, HistoryStoreHost, OpenHistoryStore } from './
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 
-/** Rows that wait for a store that fails: three an hour and twelve times as many of the finer tiers, for about a day. */
+/** Rows that wait for a store that fails. An hour makes 73 (60, 12 and 1 by tier): room for about a day. */
 const MAX_WAITING = 2_000;
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-/** A reader is answered from memory when the store takes longer. */
+/** A reader is answered from memory when the store takes longer, milliseconds. */
 const READ_DEADLINE_MS = 5_000;
 
-/** Writes to a store, one write at a time. While it fails, rows wait in bounded memory; the next minute tries again. */
+/** Reads and writes a store, one write at a time. While it fails, rows wait in bounded memory; the next minute tries again. */
 export class StoreKeeper {
   private opening: Promise<OpenHistoryStore> | null = null;
   private waiting: HistoryRow[] = [];
+  /** Rows of buckets that have not ended: each write replaces them. */
   private running: readonly HistoryRow[] = [];
   private busy: Promise<void> | null = null;
   private closed = false;
@@ -27,12 +28,12 @@ export class StoreKeeper {
     private readonly report: OncePerCause,
   ) {}
 
-  /** Resolves when the write has ended: true when the store has all rows until these. */
+  /** Resolves when the write has ended: true when the store has all rows up to these. */
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<boolean> {
-    this.wait(finished);
+    this.enqueue(finished);
     this.running = running;
     const last = this.waiting.at(-1);
-    // Rows that come while another write is under way need the next one.
+    // A write that is under way does not include these rows: the next one does.
     await this.busy;
     await (this.busy ??= this.writeNow().finally(() => (this.busy = null)));
     return last === undefined || !this.waiting.includes(last);
@@ -60,14 +61,14 @@ export class StoreKeeper {
     return this.inTime('a read', reading).finally(() => (isOver = true));
   }
 
-  /** The last write, of buckets that end before their time. */
+  /** Writes the last rows, of buckets cut short by the shutdown, and closes the store. */
   async close(last: readonly HistoryRow[], deadlineMs: number): Promise<void> {
     const settled = await within(deadlineMs, async () => {
       await this.write(last, []);
       this.closed = true;
       await this.release();
     });
-    if (!settled) this.fail(new Error(`it did not settle within ${deadlineMs} ms`));
+    if (!settled) this.reportFailure(new Error(`it did not settle within ${deadlineMs} ms`));
     this.closed = true;
     this.closing.abort();
     if (!settled) void this.release();
@@ -78,7 +79,7 @@ export class StoreKeeper {
       if (await within(READ_DEADLINE_MS, work)) return true;
       throw new Error(`${what} did not settle within ${READ_DEADLINE_MS} ms`);
     } catch (error) {
-      if (!this.closed) this.fail(error);
+      if (!this.closed) this.reportFailure(error);
       return false;
     }
   }
@@ -91,7 +92,7 @@ export class StoreKeeper {
       const written = new Set(rows);
       this.waiting = this.waiting.filter((row) => !written.has(row));
     } catch (error) {
-      this.fail(error);
+      this.reportFailure(error);
     }
   }
 
@@ -112,14 +113,14 @@ export class StoreKeeper {
       const store = await opening?.catch(() => null);
       await store?.close();
     } catch (error) {
-      this.fail(error);
+      this.reportFailure(error);
     }
   }
 
-  private wait(rows: readonly HistoryRow[]): void {
+  private enqueue(rows: readonly HistoryRow[]): void {
     this.waiting = [...this.waiting, ...rows];
     let bytes = 0;
-    // The newest that there is room for.
+    // Keeps the newest rows that fit.
     const tooOld = this.waiting.findLastIndex(({ data }) => (bytes += data.length) > MAX_WAITING_BYTES);
     const lost = Math.max(tooOld + 1, this.waiting.length - MAX_WAITING);
     if (lost <= 0) return;
@@ -128,7 +129,7 @@ export class StoreKeeper {
     this.report.report(cause, `${cause}: ${lost}, because it has failed for too long.`, lost);
   }
 
-  private fail(error: unknown): void {
+  private reportFailure(error: unknown): void {
     const reason = describeReason(error);
     const cause = `history store "${this.kind.name}" failed: ${reason}`;
     const advice = 'What this process has seen is in memory; the store is tried again every minute.';

@@ -12,9 +12,9 @@ import { receiveError } from './sent-error.js';
 import type { OffloadContext, ThreadPool, ThreadPoolOptions } from './thread-pool.js';
 import type { Throttling } from './throttling.js';
 
-/** Time that calls are refused after a worker that could not start, milliseconds. */
+/** How long calls are refused after a worker could not start, milliseconds. */
 const DOWN_MS = 5_000;
-/** Time for a worker to start, when its first call has given up; milliseconds. */
+/** Time for a worker to start when the call that it starts for was given up, milliseconds. */
 const STARTING_MS = 30_000;
 
 export interface PoolRules extends Omit<ThreadPoolOptions, 'lost'> {
@@ -26,7 +26,7 @@ export class Dispatcher {
   private pool: ThreadPool | null = null;
   private readonly calls = new Set<Call>();
   private idlers: (() => void)[] = [];
-  /** A worker could not start: until then only those that serve are counted on, monotonic milliseconds. */
+  /** Until then calls are refused unless a worker serves, since another could not start; monotonic milliseconds. */
   private downUntilMs = 0;
   private downReason = '';
   /** Ids of threads whose application has started. */
@@ -103,7 +103,7 @@ export class Dispatcher {
     return this.countCalls() < threads + maxPending ? null : full(name, maxPending);
   }
 
-  /** A call that was given up in the queue is there until its turn. */
+  /** Calls that take a thread or a place in the queue. One that was given up in the queue takes none, though it stays until its turn. */
   private countCalls(): number {
     let count = 0;
     for (const { settled, threadId } of this.calls) if (!settled || threadId !== null) count += 1;
@@ -127,12 +127,13 @@ export class Dispatcher {
     if (this.calls.size === 0) for (const wake of this.idlers.splice(0)) wake();
   }
 
+  /** Settles a call whose task has ended. `died`: the error with which its thread ended; null: none. */
   private ended(call: Call, died: unknown): void {
     const outcome = call.collect();
     call.close();
     call.unlimited();
     const { name, order } = call.job;
-    // Files run without the application.
+    // A call of a file proves nothing: files run without the application.
     const isBooted =
       order.do === 'boot' ? outcome?.said === 'booted' : order.do === 'method' && call.startedAt !== null;
     if (isBooted) this.started.add(call.threadId!);
@@ -163,7 +164,7 @@ export class Dispatcher {
     call.reject(error);
   }
 
-  /** A worker could not start: calls in the queue have no reason to wait on, unless another worker serves it. */
+  /** A worker could not start: calls in the queue have no reason to wait on, unless another worker serves the queue. */
   private notStarted(why: unknown): void {
     const reason = whyEnded(why);
     this.downReason = reason;
@@ -184,6 +185,7 @@ export class Dispatcher {
     return this.nowMs() < this.downUntilMs && !this.isServed();
   }
 
+  /** Whether a worker runs a call, or has started its application. */
   private isServed(): boolean {
     for (const call of this.calls) {
       call.collect();
@@ -198,11 +200,11 @@ export class Dispatcher {
 
   private giveUp(call: Call, error: Error): void {
     this.fail(call, error);
-    this.leave(call);
+    this.abandon(call);
   }
 
-  /** A thread that is still starting for a call serves the next one. */
-  private leave(call: Call): void {
+  /** Ends the thread of a call that was given up; one that is still starting may serve the next call. */
+  private abandon(call: Call): void {
     call.cancel();
     const { threadId, startedAt } = call;
     if (threadId === null) return;
@@ -212,13 +214,13 @@ export class Dispatcher {
   }
 
   private expire(call: Call): void {
-    // A busy loop reads results after its timers.
+    // On a busy event loop the timer may fire before a result that has arrived is read.
     const said = call.collect()?.said;
     if (call.settled || (said !== undefined && said !== 'not-booted')) return;
     const { name, options, isOwn } = call.job;
     if (isOwn !== true) this.counters.timedOut += 1;
     call.reject(timedOut(name, options.timeoutMs, call.startedAt !== null));
-    this.leave(call);
+    this.abandon(call);
   }
 
   private lost(reason: Error | null, started: boolean): void {

@@ -52,7 +52,7 @@ class OffloadFeature extends Offloader implements Feature {
   readonly [FEATURE] = true;
   private readonly counters: OffloadCounters;
   private methods: ReadonlyMap<string, OffloadedMethod> = new Map();
-  /** Null with `inline: true`, in a worker, and while the application is still made. */
+  /** Null with `inline: true`, in a worker, and before the application has booted. */
   private dispatcher: Dispatcher | null = null;
 
   constructor(
@@ -101,7 +101,7 @@ class OffloadFeature extends Offloader implements Feature {
     await this.dispatcher?.idle();
   }
 
-  /** Runs after deferred work has drained, which may call as well. Methods stay offloaded, and later calls are refused. */
+  /** Called when deferred work has drained, since that may offload too. Methods stay offloaded: later calls are refused. */
   async close(flushMs: number): Promise<void> {
     await this.dispatcher?.close(flushMs);
   }
@@ -186,14 +186,14 @@ class OffloadFeature extends Offloader implements Feature {
       await dispatcher.run(ownJob('load'), this.contextFor(WARM_TIMEOUT_MS));
     } catch (error) {
       const isDown = error instanceof PerfError && /^PERF_ERR_OFFLOAD_(DOWN|TIMEOUT)$/.test(error.code);
-      if (!isDown) throw await this.unloadable(dispatcher, error);
+      if (!isDown) throw await this.explainFailedLoad(dispatcher, error);
     }
     if (warm > 0) return dispatcher;
     await dispatcher.close(0);
     return make();
   }
 
-  private async unloadable(dispatcher: Dispatcher, error: unknown): Promise<Error> {
+  private async explainFailedLoad(dispatcher: Dispatcher, error: unknown): Promise<Error> {
     await dispatcher.close(0);
     const { message } = error as Error;
     const advice = ` Compile it, or start the process with a loader (\`--import tsx\`). ${INLINE}`;
@@ -202,7 +202,7 @@ class OffloadFeature extends Offloader implements Feature {
   }
 }
 
-/** @throws PERF_ERR_OFFLOAD where the file is missing that workers run */
+/** @throws PERF_ERR_OFFLOAD where the file that workers run is missing */
 function requireProgram(program: URL | null): void {
   if (program === null) throw offloadError(`The sources of nestjs-perf start no workers. ${INLINE}`);
   if (existsSync(program)) return;
@@ -218,7 +218,7 @@ function requireModule(module: URL): void {
 
 const INLINE = 'For tests: `inline: true` runs everything on the main thread.';
 
-/** Another class may have a minified name in the module's bundle. */
+/** A worker finds a class by its name: in the module's bundle another class may have the same minified name. */
 function requireNames(methods: readonly OffloadedMethod[]): void {
   const renamed = methods.find(
     ({ instance }) => typeof instance.constructor === 'function' && isMinified(instance.constructor),

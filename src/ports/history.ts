@@ -46,7 +46,7 @@ export interface RangeFigures {
   waitMs: number | null;
 }
 
-/** A change and its interval of 95 %, from windows as units; the whole line where there are too few. */
+/** A change and its interval of 95 %, from windows as units; -Infinity to Infinity where there are too few. */
 export interface Change {
   value: number;
   ci: readonly [number, number];

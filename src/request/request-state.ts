@@ -10,22 +10,22 @@ const REQUEST_ID_HEADER = 'x-request-id';
 /** https://www.w3.org/TR/trace-context/#traceparent-header */
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
-/** Arms the works of decorated handlers. */
+/** Runs a decorated handler, and arms its deferred work. */
 export interface RunsHandlers {
   runHandler(declaration: object, controller: unknown, state: RequestState, proceed: () => unknown): unknown;
 }
-/** Decides the variant of a request behind a gate. */
+/** Decides which variant of a gate a request gets. */
 export interface DecidesGates {
   isOn(state: RequestState, gate: string): boolean;
-  /** Resolves when {@link isOn} can decide; null: at once. Never rejects. */
+  /** Resolves when {@link isOn} can decide; null when it can at once. Never rejects. */
   prepare(state: RequestState, gate: string): Promise<void> | null;
 }
-/** Finds the shared answers of a handler, by the function that Nest calls. */
+/** Finds the shared answers of a handler, by the function that Nest calls; `where` names it in logs. */
 export interface FindsSharedAnswers {
   find(handler: object, where: string): object;
 }
 
-/** The application a request belongs to. Our decorators find its parts here: they have no injection. */
+/** The application of a request. Decorators find its features here, since they cannot inject them. */
 export interface RequestOwner {
   /** Deferred work; null with `defer: false`. */
   deferrer: RunsHandlers | null;
@@ -33,9 +33,9 @@ export interface RequestOwner {
   experiments: DecidesGates | null;
   /** Null with `compression: false`. */
   sharedAnswers: FindsSharedAnswers | null;
-  /** Measured work that no HTTP request starts; its class is that room's own. */
+  /** Measured work that no HTTP request starts: a `Works` of src/work, which this folder may not import. */
   works?: object | null;
-  /** Null where no route is known. */
+  /** Names of path parameters that the routes declare; null where no route is known. */
   readonly declaredParameters: DeclaredParameters | null;
   nextId(): string;
   /** The route of a request whose framework gives it only on demand; null while no route has matched. Never throws. */
@@ -50,13 +50,13 @@ export interface TimeSplit {
 
 /** Notes of experiments on a request, beside its variants. */
 export interface ExperimentNotes {
-  /** Gates whose variant was not drawn. */
+  /** Gates that the totals of variants leave out: the gate client did not draw their variant for this request. */
   readonly uncounted: string[];
-  /** The slice of the switchback; its class is that room's own. */
+  /** The time slice of the switchback experiment: a `SliceTally` of src/experiments. */
   slice: object | null;
 }
 
-/** One request, from its first byte of work to the end of its response. The context store contains it. */
+/** One request, from its start to the end of its response. {@link requestContext} contains it. */
 export class RequestState implements Linked<RequestState> {
   // Links of the list of requests in flight.
   previous: RequestState | null = null;
@@ -67,27 +67,28 @@ export class RequestState implements Linked<RequestState> {
   aborted = false;
   /** Final status; valid once closed. */
   status = 0;
-  /** False while it may be one that another listener of the server answers, as socket.io's long polling does. */
+  /** False while another listener of the server may be the one that answers, as socket.io's long polling does. */
   reachedFramework = true;
-  /** When the head was sent, monotonic milliseconds; 0: it was not. */
+  /** When the head was sent, monotonic milliseconds; 0 until then. */
   firstByteMs = 0;
 
   // Event loop.
   blockedMs = 0;
   delayedMs = 0;
-  /** Milliseconds of the loop that its samples represent. */
+  /** The event loop's time that the request's stack samples represent, milliseconds. */
   sampledMs = 0;
   // Upstream: calls and busy time. Null with `upstream: false`.
   timing: TimeSplit | null = null;
-  // Experiments, and whom the request is for: undefined until it is read.
+  // Experiments: variants by gate, and the unit that they were drawn for.
   variants: Record<string, string> | null = null;
   experimentNotes: ExperimentNotes | null = null;
   unit: Unit | null = null;
+  /** Unit of the option `unit`: whom the request is for; undefined until it is read. */
   knownUnit: Unit | null | undefined = undefined;
   // Deferred work that the request has armed.
   work: { ended(state: RequestState): void; readonly committed: readonly string[] } | null = null;
-  // Compression: `@NoCompression()` decorates the handler that has run; the wrapped response; the shared answer that the
-  // request makes or gets; the conditions that are hidden from the application while it makes one.
+  // Compression: `@NoCompression()` decorates the handler that has run; the wrapped response; the shared answer that the request
+  // makes or gets; the conditional headers that are hidden from the application while it makes one.
   uncompressed = false;
   heldResponse: object | null = null;
   sharedAnswer: object | null = null;
@@ -113,7 +114,7 @@ export class RequestState implements Linked<RequestState> {
     this.frameworkRequest = request;
   }
 
-  /** An incoming `x-request-id` that is safe to log, else a generated one. Made at the first call. */
+  /** An incoming `x-request-id` that is safe to log, else a generated one. Made at the first read. */
   get id(): string {
     if (this.identifier === null) {
       const given = soleHeader(this.request, REQUEST_ID_HEADER);
@@ -141,12 +142,12 @@ export class RequestState implements Linked<RequestState> {
   get route(): Route | null {
     if (this.matched !== null) return this.matched;
     const found = this.owner.findRoute(this);
-    // The framework may still find another route for a request in middleware.
+    // A request in middleware may still match another route.
     if (this.closed) this.matched = found;
     return found;
   }
 
-  /** The route where it is known already: a plain read, safe inside the event loop's interrupt. */
+  /** The route if it is known already: a plain read, since the interrupt of a stack sample may call nothing else. */
   get knownRoute(): Route | null {
     return this.matched;
   }
@@ -159,7 +160,7 @@ export class RequestState implements Linked<RequestState> {
 /** A header as the client sent it; null when there is none, or more than one. */
 function soleHeader(request: IncomingMessage | null, wanted: string): string | null {
   if (request === null) return null;
-  // The first reader of `request.headers` pays for parsing them all.
+  // `request.headers` would make Node build an object of all headers.
   const { rawHeaders } = request;
   let found: string | null = null;
   for (let i = 0; i < rawHeaders.length; i += 2) {

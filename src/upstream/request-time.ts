@@ -10,13 +10,15 @@ export interface LoopClock {
   readonly idleMs: () => number;
 }
 
-/** URLs and commands of one request that are counted apart for one target. */
+/** Most URLs or commands of one request that are counted apart for one target. */
 const MAX_SAME = 64;
 
+/** Calls of one request for the same URL or command. */
 class Alike {
   calls = 0;
   private open = 0;
   private sinceMs = 0;
+  /** Time in which at least one was under way. */
   private unionMs = 0;
   private maxMs = 0;
 
@@ -33,7 +35,7 @@ class Alike {
     this.maxMs = Math.max(this.maxMs, tookMs);
   }
 
-  /** Milliseconds that one call in their place would save. */
+  /** Milliseconds that one call in place of all would save. */
   get repeatedMs(): number {
     return Math.max(0, this.unionMs - this.maxMs);
   }
@@ -46,7 +48,7 @@ class Use {
   maxMs = 0;
   errors = 0;
   waits = 0;
-  /** Waits at the same time count each. */
+  /** Sum of all waits: those at the same time count each. */
   waitMs = 0;
   // A list is cheaper than a map: most requests repeat few URLs and commands.
   private readonly same: Alike[] = [];
@@ -80,9 +82,9 @@ export class Call {
   /** Its request, where one is known and times it. */
   calls: RequestCalls | null = null;
   use: Use | null = null;
-  /** Its place among the open ones of its request; -1: it is none. */
+  /** Its index in the request's list of open calls; -1: it is not in it. */
   place = -1;
-  /** Calls for the same URL or command; null: this one is like no other. */
+  /** Calls for the same URL or command; null for a call that is like no other. */
   alike: Alike | null = null;
   /** The call on the scope within the request that makes it: a resolver or a measured method. */
   scoped: Call | null = null;
@@ -135,7 +137,7 @@ export class RequestCalls {
     private readonly maxTimed: number,
   ) {}
 
-  /** Counts a call or a wait, and times it up to the maximum of either. `what` null: it is like no other. */
+  /** Counts a call or a wait, and times the first `maxTimed` of each. `what`: its URL or command; null: it is like no other. */
   begin(call: Call, what: string | null): void {
     const { startedMs, isWait } = call;
     const use = this.findUse(call.target);
@@ -143,7 +145,7 @@ export class RequestCalls {
     else use.calls += 1;
     const alike = what === null ? null : use.findAlike(what);
     if ((isWait ? ++this.timedWaits : ++this.timedCalls) > this.maxTimed) return;
-    if (this.openCalls === 0) this.turn(startedMs);
+    if (this.openCalls === 0) this.addElapsed(startedMs);
     if (!isWait) this.openCalls += 1;
     alike?.began(startedMs);
     call.place = this.open.push(call) - 1;
@@ -158,7 +160,7 @@ export class RequestCalls {
     const { isWait, alike, place } = call;
     if (place === -1) return;
     const use = call.use!;
-    if (this.openCalls === (isWait ? 0 : 1)) this.turn(nowMs);
+    if (this.openCalls === (isWait ? 0 : 1)) this.addElapsed(nowMs);
     const last = open.pop()!;
     if (last !== call) {
       open[place] = last;
@@ -182,8 +184,8 @@ export class RequestCalls {
       this.end(call, nowMs, call.hasFailed?.() === true);
   }
 
-  /** Adds the time since the last change to what it was spent with. */
-  turn(nowMs: number): void {
+  /** Adds the time since the last change to its sum: a call was under way, or only a wait for a connection. */
+  addElapsed(nowMs: number): void {
     const idleMs = this.clock.idleMs();
     if (this.open.length > 0) {
       const ms = Math.max(0, nowMs - this.sinceMs);
@@ -225,7 +227,7 @@ export class RequestTimer implements TimeSplit {
     private readonly unplacedAtStart: number,
   ) {}
 
-  /** Computes the parts as of now; the first four sum to `durationMs`. */
+  /** Computes the parts as of now: `upstreamMs`, `poolWaitMs`, `idleMs` and `busyMs` sum to `durationMs`. */
   measure(durationMs: number, loopIdleMs: number, unplaced: number): void {
     const { calls } = this;
     this.upstreamMs = Math.min(durationMs, calls?.upstreamMs ?? 0);

@@ -26,7 +26,7 @@ export class Target {
   calls = 0;
   errors = 0;
   inFlight = 0;
-  /** Calls that are on no request. */
+  /** Calls without a known request, except of background work. */
   unplaced = 0;
   readonly durations = new Histogram();
   readonly routes = new Map<Route, RouteCalls>();
@@ -61,10 +61,10 @@ const MAX_NAME = 100;
 /** Finds the target of a call; beyond `maxTargets` all calls are `other`. */
 export class Targets {
   private readonly found = new Map<string, Target>();
-  /** Targets without a name of the application's, by client and host: a call makes no text for its name. */
+  /** Targets with the usual name, by client and host: finding one builds no string. */
   private readonly usual = new Map<string, Map<string, Target>>();
   private readonly other = new Target('other', 'other');
-  /** Targets of this library's own, beside `maxTargets`. */
+  /** Number of this library's own targets, which do not count for `maxTargets`. */
   private own = 0;
 
   constructor(
@@ -92,6 +92,7 @@ export class Targets {
     return target;
   }
 
+  /** The target of this name, new where it is unknown; `isOwn`: of this library. */
   named(given: string, kind: UpstreamKind, isOwn = false): Target {
     const name = given.slice(0, MAX_NAME);
     const known = this.found.get(name);

@@ -45,7 +45,7 @@ export class Upstream {
     const timer = readTimer(state);
     if (timer === null) return null;
     const nowMs = this.clock.nowMs();
-    timer.calls?.turn(nowMs);
+    timer.calls?.addElapsed(nowMs);
     timer.measure(nowMs - state.startedMs, this.clock.idleMs(), this.unplaced);
     return timer.time;
   }

@@ -20,7 +20,7 @@ import {
 export type Headers = Readonly<Record<string, FieldValue>>;
 type KeptHeader = readonly [string, string | number | readonly string[]];
 
-/** An answer that serves others. */
+/** An answer that is kept, and serves later requests. */
 export class KeptResponse {
   constructor(
     readonly entry: CachedBody,
@@ -32,7 +32,7 @@ export class KeptResponse {
     readonly expiresMs: number,
     /** Until then it serves while the next one is made, monotonic milliseconds. */
     readonly staleUntilMs: number,
-    /** Its headers allow known callers too. */
+    /** Its headers allow it for known callers too. */
     private readonly isPublic: boolean,
     /** Time of its origin by its `Age`, monotonic milliseconds; null: its headers give caches no lifetime. */
     private readonly bornMs: number | null,
@@ -43,7 +43,7 @@ export class KeptResponse {
     return this.bornMs === null ? null : Math.floor((nowMs - this.bornMs) / 1_000);
   }
 
-  /** `own`: the request wants an answer of its own, unless it finds a public one. */
+  /** `own`: the request is of a known caller, whom only a public answer serves. */
   serves(own: boolean): boolean {
     return this.isPublic || !own;
   }
@@ -57,7 +57,7 @@ interface SharedHead extends ResponseHead {
 /** The sign of a known caller: a header, or the option `unit`. */
 export type CallerSign = 'Authorization' | 'Cookie' | 'unit';
 
-/** The application that a route is of. */
+/** The application of a route. */
 export interface SharedRouteHost {
   readonly cache: ContentCache;
   readonly nowMs: MonotonicClock;
@@ -102,7 +102,7 @@ export class SharedFlight {
     this.deadline = setTimeout(() => this.late(), route.waitMs).unref();
   }
 
-  /** Takes the answer, if it may serve others, and returns where its body is kept; null ends the flight. */
+  /** Keeps the answer if it may serve others, and returns the entry of its body; else ends the flight and returns null. */
   keep(head: SharedHead, body: Body): CachedBody | null {
     if (!this.flying) return null;
     const { route } = this;
@@ -189,6 +189,7 @@ export class SharedFlight {
     return false;
   }
 
+  /** Headers that the handler has set or changed, and all that describe the body. */
   private listChanged(head: SharedHead): readonly KeptHeader[] {
     const kept: KeptHeader[] = [];
     for (const [name, value] of Object.entries(head.headers())) {

@@ -98,7 +98,7 @@ export function twoSided({ delta, standardError, degrees, leastPValue }: Lift): 
   return Math.min(1, 2 * studentUpperTail(Math.abs(delta) / standardError, degrees));
 }
 
-/** A mean of what cannot be negative cannot fall by more than all of it. The whole line stays the whole line. */
+/** A mean of what cannot be negative cannot fall by more than all of it. An unbounded interval stays unbounded. */
 export function notBelow<T extends Omit<Inference, 'pValue'>>(least: number, inference: T): T {
   const [low, high] = inference.ci;
   return low === -Infinity ? inference : { ...inference, ci: [Math.max(least, low), Math.max(least, high)] };

@@ -21,14 +21,14 @@ import {
 import { makeBatchJob, makeJob } from './job-data.js';
 import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
 
-/** For a last word with Redis, which nothing depends on any more, milliseconds. */
+/** Deadline of closing the queues, milliseconds: nothing depends on it any more. */
 const CLOSE_TIMEOUT_MS = 300;
 
 export interface BullmqStoreOptions {
   /** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. A `keyPrefix` is not used. */
   connection: RedisConnection;
   /**
-   * Begins all keys of the queues, as `prefix` of BullMQ's own options does.
+   * Prefix of all keys of the queues: BullMQ's own option `prefix`.
    * @default 'bull'
    */
   prefix?: string;
@@ -62,8 +62,8 @@ export interface BullmqStoreOptions {
    */
   spillMaxBytes?: number;
   /**
-   * How long an answer waits for the disk, milliseconds. After that a `@DeferWork` route answers 503 with `overflow: 'reject'`, and goes
-   * on with its work in memory only with any other. What comes while the disk hangs does not wait for it.
+   * How long an answer waits for the disk, milliseconds. After that a `@DeferWork` route answers 503 with `overflow: 'reject'`; with any
+   * other policy it answers, and its work is in memory only. Requests that come while the disk hangs do not wait for it.
    * @default 5_000
    */
   writeTimeoutMs?: number;
@@ -82,7 +82,7 @@ export function bullmqStore(options: BullmqStoreOptions): BullmqDurableStore {
 /** Durable work on BullMQ. */
 export interface BullmqDurableStore extends DurableStore {
   /**
-   * The BullMQ queue that work travels in, for bull-board and other tools: it runs no jobs. Of several applications: of the newest.
+   * The BullMQ queue that work travels in, for bull-board and other tools: it runs no jobs. With several applications: of the newest.
    * @param name of a work's `queue`; left out, the store's own
    * @throws PERF_ERR_STORE before the application has booted
    */
@@ -100,12 +100,13 @@ class BullmqStore implements BullmqDurableStore {
   private readonly served = new Set<string>();
   private started: { libraries: Libraries; producer: OwnClient; host: DurableStoreHost } | null = null;
   private consumer: OwnClient | null = null;
-  /** While jobs may run here: from Redis' first answer on, until the application closes. */
+  /** Set while jobs may run here: from Redis' first answer on, until the application closes. */
   private working: { readonly skipVersionCheck: boolean } | null = null;
   private paused = false;
   private connecting: Promise<void> | null = null;
+  /** Whether an error needs a new connection: this one leads to a replica, or the server lacks a script. */
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
-  /** That of the application that booted last. */
+  /** The store of the application that booted last. */
   private newest: BullmqStore = this;
 
   constructor(
@@ -141,7 +142,7 @@ class BullmqStore implements BullmqDurableStore {
       this.working = { skipVersionCheck };
       for (const name of [...this.served, ...queues.keys(), ...host.queues()]) this.serve(name);
     };
-    // A worker to which INFO is refused would repeat it for ever, and yield no turn.
+    // A worker that is refused INFO would repeat it forever without a turn for other work: it skips the version check.
     consumer.redis.info().then(
       () => serveAll(false),
       () => serveAll(true),
@@ -164,7 +165,7 @@ class BullmqStore implements BullmqDurableStore {
       host.report(cause, `${cause}: ${danger}. Add it there.`);
     }
     this.serve(name);
-    // One wait for all that is stored meanwhile, since each listens to the client.
+    // One wait for all that is stored meanwhile, since each wait adds listeners to the client.
     await (this.connecting ??= whenAttempted(producer.redis).finally(() => (this.connecting = null)));
     try {
       return await (this.queues.get(name) ?? this.open(name)).addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
@@ -202,13 +203,13 @@ class BullmqStore implements BullmqDurableStore {
       skipWaitingForReady: true,
       skipVersionCheck: true,
     });
-    // Its client reports them.
+    // The client reports its errors.
     queue.on('error', () => {});
     this.queues.set(name, queue);
     return queue;
   }
 
-  /** Makes its worker, where and when there are workers. */
+  /** Marks a queue as served, and makes its worker where jobs may run here. */
   private serve(name: string): void {
     this.served.add(name);
     const { worker, queues } = this.options;

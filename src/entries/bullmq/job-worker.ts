@@ -10,15 +10,15 @@ import type { Libraries } from './connection.js';
 import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
 import { settleAll } from '../../core/settle-all.js';
 
-/** For a last word with Redis when the deadline has passed already, milliseconds. */
+/** Least time for a last command to Redis, even past the deadline, milliseconds. */
 const LAST_WORD_MS = 500;
-/** When a job whose class this process lacks is taken again, milliseconds: after an eighth of the time that no worker has had it. */
+/** Delay of a job whose class this process lacks, milliseconds: `first`, later an eighth of its wait so far, from `next` to `last`. */
 const ELSEWHERE_MS = { first: 1_000, next: 2_000, last: 300_000 };
-/** So much after its offer it is due: this process may have ended, or Redis been away; milliseconds. */
+/** Time from the offer of such a job until it is due anyway, milliseconds: this process may have ended, or Redis been away. */
 const SPARE_MS = 2_000;
 /** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
 export const UNKNOWN_MS = 3_600_000;
-/** How often a job may lose its process before it counts as failed: it may be what kills them. BullMQ's own is once. */
+/** How often a job may lose its process before it counts as failed: it may be what kills them. BullMQ's default is 1. */
 const MAX_STALLED_COUNT = 10;
 /** The start of BullMQ's error for a job that it fails by itself, in no process. */
 const STALLED = 'job stalled more than';
@@ -26,7 +26,7 @@ const STALLED = 'job stalled more than';
 const PUT_BACK_MS = 1_000;
 /** How soon a worker tries again after Redis was away, or has refused, milliseconds. */
 const RETRY_MS = 1_000;
-/** For jobs to end that were aborted, milliseconds. */
+/** Time for aborted jobs to end, milliseconds. */
 const ABORT_MS = 100;
 
 export interface QueueWorkerOptions {
@@ -56,7 +56,7 @@ export class JobWorker {
     private readonly options: QueueWorkerOptions,
     private readonly host: DurableStoreHost,
   ) {
-    // All that run at a time listen to it.
+    // Each running job listens to the signal.
     setMaxListeners(0, this.stopping.signal);
     this.worker = this.open(connection.skipVersionCheck);
   }
@@ -81,7 +81,7 @@ export class JobWorker {
       if (job !== undefined && !isOurs) host.givenUp?.(readJob(job)?.jobs ?? [], job.attemptsMade, error);
     });
     worker.on('error', (error) => {
-      // A job that was put back has no lock any more, when it ends after all.
+      // A job that was put back has lost its lock: BullMQ reports an error when it ends after all.
       if (this.stopping.signal.aborted) return;
       const cause = `worker of queue "${queueName}": ${describeReason(error)}`;
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
@@ -92,7 +92,7 @@ export class JobWorker {
         this.runs = true;
         worker.run().catch((error: Error) => worker.emit('error', error));
       },
-      // A busy script may refuse INFO. Its connections end with those of all workers.
+      // Redis may refuse INFO, as during a long script. The connections of this worker end with the consumer's.
       () => setTimeout(() => (this.paused ? undefined : (this.worker = this.open(true))), RETRY_MS).unref(),
     );
     return worker;
@@ -115,7 +115,7 @@ export class JobWorker {
     if (left.length > 0) {
       const names = left.map(({ job }) => job.name).join(', ');
       this.host.report('durable jobs were cut off', `${left.length} durable jobs run again elsewhere: ${names}.`);
-      // Without an attempt, and soon rather than when its lock expires; but not to this worker, which still listens.
+      // Counts no attempt, and does not wait for the lock to expire. The delay keeps it from this worker, which still listens.
       const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
       await within(LAST_WORD_MS, () => settleAll(putBack));
     }
@@ -155,7 +155,7 @@ export class JobWorker {
     await this.putBack(job, token, PUT_BACK_MS);
   }
 
-  /** For a process that has its class: a newer one in a deploy, or another service. No attempt is counted. */
+  /** Puts a job back for a process that has its class: a newer one in a deploy, or another service. Counts no attempt. */
   private async leaveToOthers(job: Job, token: string | undefined, read: ReadJob, whyNot: string): Promise<never> {
     const nowMs = Date.now();
     const sinceMs = read.unknownSinceMs ?? nowMs;
@@ -173,14 +173,14 @@ export class JobWorker {
     return this.putBack(job, token, offerMs + SPARE_MS);
   }
 
-  /** It is among the queue's failed jobs then, whatever attempts are left. */
+  /** Makes a job a dead letter: it is among the queue's failed jobs then, whatever attempts are left. */
   private makeDead(job: Job, { jobs }: ReadJob, why: string): Error {
     const error = new this.bullmq.UnrecoverableError(why);
     this.host.givenUp?.(jobs, job.attemptsMade + 1, error);
     return error;
   }
 
-  /** For another process, or for later: burns no attempt. Always throws BullMQ's error for it. */
+  /** Puts a job back for another process, or for later. Counts no attempt. Always throws BullMQ's error for a delayed job. */
   private async putBack(job: Job, token: string | undefined, delayMs: number): Promise<never> {
     await job.moveToDelayed(Date.now() + delayMs, token);
     throw new this.bullmq.DelayedError();

@@ -58,7 +58,7 @@ export interface Comparison {
   treatment: VariantMean;
   /** Treatment over control, minus 1: -0.049 is 4.9 % less. */
   relativeDelta: number;
-  /** Interval of `relativeDelta` at 1 - alpha. Never below -1 where no sum is negative. Without enough data: the whole line. */
+  /** Interval of `relativeDelta` at 1 - alpha. Never below -1 where no sum is negative. Without enough data: -Infinity to Infinity. */
   ci: readonly [number, number];
   /** Two-sided, of "no difference". */
   pValue: number;
@@ -85,10 +85,10 @@ const LEAST_UNITS_SEQUENTIAL = 100;
 /**
  * Compares a treatment with a control by their totals per randomised unit: the relative difference of Σ sum / Σ count, an
  * interval, a test, and a check of the split. Uses CUPED when units carry a pre-period. A unit without an observation counts
- * for the split alone. With fewer than two others in a variant (100 where `sequential`) or a control mean of 0 the answer is
- * a difference of 0, the whole line, and p = 1.
+ * for the split alone. With fewer than two units with observations in a variant (100 where `sequential`), or a control mean of 0, the
+ * answer is a difference of 0, an interval from -Infinity to Infinity, and p = 1.
  *
- * @throws PERF_ERR_UNITS for input that is no data: NaN, negative counts, rows of a variant that was not named, equal
+ * @throws PERF_ERR_UNITS for invalid input: NaN, negative counts, rows of a variant that was not named, equal
  * names, an alpha or share outside 0 to 1
  */
 export function compareVariants(units: readonly UnitTotals[], options: CompareOptions): Comparison {
@@ -169,7 +169,7 @@ const shownMean = (ratio: RatioMean, { units }: UnitCount): VariantMean => ({
 /** Alarm below this p-value (GrowthBook's default): one false alarm in a thousand experiments. */
 const ALARM = 0.001;
 
-/** Pearson's χ² test of the split (Fabijan et al. 2019), of one degree of freedom: its χ is normal. Counts that were estimated widen what chance explains. */
+/** Pearson's χ² test of the split (Fabijan et al. 2019), with one degree of freedom: χ is normal. Estimated counts add their variance. */
 export function sampleRatio(control: UnitCount, treatment: UnitCount, treatmentShare: number | null): SampleRatio {
   const units = control.units + treatment.units;
   if (treatmentShare === null || units === 0) return { pValue: 1, suspect: false };
@@ -183,13 +183,13 @@ export function sampleRatio(control: UnitCount, treatment: UnitCount, treatmentS
   return { pValue, suspect: pValue < ALARM };
 }
 
-/** Larger figures could overflow when they are squared. */
+/** Larger numbers could overflow when they are squared. */
 const LARGEST = 1e100;
 
 /**
  * Sorts rows by variant. Rows of one unit are added up, so that a list with a row per request (or per pod) cannot pass
  * for a list of units.
- * @throws PERF_ERR_UNITS for rows that are no data
+ * @throws PERF_ERR_UNITS for invalid rows
  */
 export function sortRows(
   units: readonly UnitTotals[],
@@ -235,7 +235,7 @@ function checkPair(path: string, countName: string, count: unknown, sumName: str
 const isNumber = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= LARGEST;
 
-/** Input that is no data: where, what was expected, what was given, what to do. */
+/** The error of invalid input: where, what was expected, what was given, what to do. */
 export const noData = (path: string, expected: string, given: unknown, advice = ''): PerfError =>
   new PerfError(
     'PERF_ERR_UNITS',

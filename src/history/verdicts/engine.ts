@@ -26,23 +26,24 @@ import { openedText, resolvedText, type Ending, type Fix } from '../text.js';
 import { WeekProfile } from './week-profile.js';
 
 const MAX_ACTIVE = 20;
-/** Resolved ones are kept for so long, and so many. */
+/** Resolved verdicts are kept for this long, and at most this many of them. */
 const KEPT_MS = 7 * DAY_MS;
 const MAX_KEPT = 100;
-/** A route that follows within this time belongs to the same change. */
+/** A route that changes within this time of a verdict belongs to the same change. */
 const JOINS_MS = HOUR_MS;
-/** Less of the change is left than this, for {@link RECENT} units: it is over. */
+/** A change is over when less than this share of it is left, {@link RECENT} times in a row. */
 const OVER = 0.5;
-/** A change that lasts so long is the usual. */
+/** A change that lasts this long becomes the usual. */
 const USUAL_MS: Record<Verdict['kind'], number> = { worse: 7 * DAY_MS, better: DAY_MS };
 /** Metrics whose improvement is reported. */
 const BETTER: ReadonlySet<string> = new Set(['latency', 'errors']);
 
 interface Active {
   verdict: Verdict;
-  /** As it was when the verdict opened, by route. */
+  /** Assessments by route, as they were when the verdict opened or the route joined it. */
   readonly moved: Map<string, Assessment>;
   readonly openedAt: number;
+  /** Windows with a new unit, in a row, in which less than {@link OVER} of the change was left. */
   calm: number;
 }
 
@@ -65,7 +66,7 @@ export class VerdictEngine {
     return [...active, ...this.resolved.toReversed()];
   }
 
-  /** Verdicts that another process has reported of the same windows: they stay as they were reported. */
+  /** Replaces own verdicts by those that another process has reported for the same windows: their texts stay as reported. */
   adopt(reported: readonly Verdict[]): void {
     const known = new Map(reported.map((verdict) => [verdict.id, verdict]));
     for (const one of this.active) {
@@ -76,12 +77,12 @@ export class VerdictEngine {
     this.resolved = [...known.values()].filter(({ state }) => state === 'resolved').toReversed();
   }
 
-  /** An hour of the past, for the usual of the week. */
+  /** Adds an hour of the past to the profile of the week. */
   learnHour(at: number, routes: Iterable<readonly [string, RouteSums]>): void {
     for (const [route, sums] of routes) this.profile.add(at, route, sums);
   }
 
-  /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
+  /** Judges a window, which must be later than the one before. Returns the verdicts that it opens and resolves. */
   *judge(window: JudgedWindow): Steps<Verdict[]> {
     this.releases.take({ at: window.at, stepMs: WINDOW_MS, releases: window.releases });
     const [oldest] = this.windows;
@@ -89,6 +90,7 @@ export class VerdictEngine {
     if (isCalm) this.processBefore.add(oldest!.at, oldest!.process);
     pushBounded(this.windows, window, RECENT);
     const covered = this.findCovered(() => true);
+    /** Routes that have a new unit. */
     const fresh = new Set<string>();
     for (const [route, sums] of window.routes) {
       if (this.findTrack(route).take(window.at, sums, window.process.observedMs, !covered.has(route))) fresh.add(route);
@@ -105,7 +107,7 @@ export class VerdictEngine {
     return getOrAdd(this.tracks, route, () => new RouteTrack());
   }
 
-  /** Routes of active verdicts, and those that they blame, where they hide the route. */
+  /** Routes that an active verdict names or blames, if it hides them: they open no verdict of their own. */
   private findCovered(hides: (active: Active, route: string) => boolean): Set<string> {
     return new Set(
       this.active.flatMap((active) =>
@@ -117,8 +119,8 @@ export class VerdictEngine {
   }
 
   /**
-   * One change is reported once, by its first metric. An older verdict hides neither new errors nor what is far worse by its own
-   * metric; an improvement hides no worsening of another one.
+   * Routes whose change is reported already. A verdict of this window hides every other change of its routes; an older one hides neither
+   * new errors nor twice the change in its own metric, and an improvement hides no worsening in another metric.
    */
   private findReported(
     kind: Verdict['kind'],
@@ -134,6 +136,7 @@ export class VerdictEngine {
     });
   }
 
+  /** Opens verdicts on one metric: for routes whose change is significant, and for others that likely follow them. */
   private *open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Steps<Verdict[]> {
     const all: Assessment[] = [];
     for (const [route, track] of this.tracks) {
@@ -147,16 +150,17 @@ export class VerdictEngine {
       if (kind === 'better' && !BETTER.has(rule.metric)) continue;
       const covered = this.findReported(kind, rule, window.at, all);
       const sure = significant.filter(({ route }) => fresh.has(route) && !covered.has(route));
-      const isOne = ({ before, now }: Assessment): boolean => now > before === (kind === 'worse');
-      if (!sure.some(isOne)) continue;
-      const likely = all.filter((one) => one.likely && isOne(one) && !covered.has(one.route));
-      const moved = [...new Set([...sure.filter(isOne), ...likely])].toSorted((a, b) => b.count - a.count);
+      const isOfKind = ({ before, now }: Assessment): boolean => now > before === (kind === 'worse');
+      if (!sure.some(isOfKind)) continue;
+      const likely = all.filter((one) => one.likely && isOfKind(one) && !covered.has(one.route));
+      const moved = [...new Set([...sure.filter(isOfKind), ...likely])].toSorted((a, b) => b.count - a.count);
       const verdict = this.openOne(kind, rule, moved, all, window);
       if (verdict !== null) opened.push(verdict);
     }
     return opened;
   }
 
+  /** Opens a verdict, or lets the routes join one of the same change. Null then, and when too many are active. */
   private openOne(
     kind: Verdict['kind'],
     rule: MetricRule,
@@ -195,7 +199,7 @@ export class VerdictEngine {
     return verdict;
   }
 
-  /** The usual of the last 24 hours, and the last windows. */
+  /** Sums of the last 24 hours without the recent units, and of the recent ones. */
   private sides(at: number): { before: SiteSums; after: SiteSums } {
     const [before, after] = [new Map<string, RouteSums>(), new Map<string, RouteSums>()];
     for (const [route, track] of this.tracks) {
@@ -218,7 +222,7 @@ export class VerdictEngine {
       for (const route of one.moved.keys()) {
         const track = this.findTrack(route);
         if (ending === 'usual') track.relearn();
-        // Units that were judged may not be judged again.
+        // These units have ended a verdict: only a change that turned into its opposite is judged by them again.
         if (ending !== 'turned') track.recent.length = 0;
       }
       over.push(one.verdict);
@@ -228,7 +232,7 @@ export class VerdictEngine {
     return over;
   }
 
-  /** The release that came just before it was over; null where none did, or it was there when it began. */
+  /** The release that came just before the change was over; null without one that is newer than the change. */
   private findFix({ verdict, moved }: Active, at: number): Fix | null {
     const release = this.releases.findBefore(at - (RECENT - 1) * WINDOW_MS);
     if (release === null || release.at <= verdict.since) return null;
@@ -239,6 +243,7 @@ export class VerdictEngine {
     return { release: release.name, change: now === null || before === null ? 0 : all[0].rule.change(before, now) };
   }
 
+  /** Counts calm windows. Returns how the change has ended; null while it lasts. */
   private findEnding(one: Active, at: number, fresh: ReadonlySet<string>): Ending | null {
     const left = this.computeLeft(one, fresh);
     if (left !== null) one.calm = left < OVER ? one.calm + 1 : 0;
@@ -247,7 +252,7 @@ export class VerdictEngine {
     return [...one.moved.keys()].some((route) => this.findTrack(route).isCurrent(at, DAY_MS)) ? null : 'unused';
   }
 
-  /** The share that is left, by routes that have a new unit; null when none has. */
+  /** The share of the change that is left, by routes with a new unit; null when none has one. */
   private computeLeft({ moved }: Active, fresh: ReadonlySet<string>): number | null {
     return averageRoutes(moved.values(), (one) => {
       const unit = fresh.has(one.route) ? this.findTrack(one.route).recent.at(-1) : undefined;

@@ -26,11 +26,11 @@ interface Batch {
 const NOT_AWAITED = new DOMException('The pipeline blocks', 'AbortError');
 
 /**
- * A Redis client's commands, each with a deadline. A command whose time is up is rejected in every queue, and is not sent when the
- * client's queue hands it in again after that.
+ * A Redis client's commands, each with a deadline. A command whose time is up is rejected, in whichever queue it waits, and
+ * is not sent when the client's queue hands it in again after that.
  */
 export class RedisCalls extends LimitedUpstream {
-  /** A command's promise when it was sent first: a cluster gives a pipeline's commands new ones when it sends them elsewhere. */
+  /** Promises of commands when they were first sent: a cluster that sends a pipeline elsewhere gives its commands new promises. */
   private readonly seen = new WeakMap<RedisCommand, Promise<unknown>>();
   private readonly rejected = new WeakSet<RedisCommand>();
   private readonly pipelines = new WeakMap<object, Batch>();
@@ -58,7 +58,7 @@ export class RedisCalls extends LimitedUpstream {
       const send = (): unknown => original.call(client, command, pipeline, ...more);
       return active ? this.send(command, pipeline ?? null, send) : send();
     };
-    // Another wrapper may have been put over ours by the end: ours then only passes on.
+    // Another wrapper may lie over ours when it ends: ours then only passes commands on.
     this.ends = [putOn(client, 'sendCommand', placed)!, () => (active = false)];
     const emitter = client as object as EventEmitter;
     // A transaction ends with its connection.
@@ -70,7 +70,7 @@ export class RedisCalls extends LimitedUpstream {
     for (const end of this.ends.splice(0)) end();
   }
 
-  /** Commands have their limits each: a call adds the fallback. */
+  /** `call()` adds only the fallback: each command has limits of its own. */
   protected override run(work: Work, { deadlineMs: given }: ResolvedCallOptions): Promise<Outcome> {
     const { limits, host, upstream } = this;
     if (given !== null) {
@@ -98,7 +98,7 @@ export class RedisCalls extends LimitedUpstream {
     return send();
   }
 
-  /** `multi({ pipeline: false })`: a command between MULTI and EXEC that is not sent would tear the transaction apart. */
+  /** Follows transactions of `multi({ pipeline: false })`: their commands have no deadline, since one that is not sent would break them. */
   private isInTransaction(command: RedisCommand): boolean {
     const name = command.name.toLowerCase();
     const was = this.transaction;

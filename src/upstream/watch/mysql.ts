@@ -18,7 +18,7 @@ interface Queue {
   get?(index: number): unknown;
 }
 
-/** The part of mysql2's `Pool` that counts connections has no public name; null where a version has none. */
+/** mysql2's `Pool`. Its lists of connections are not public: their counts are null in a version without them. */
 interface Pool {
   readonly config?: { readonly connectionLimit?: number; readonly connectionConfig?: Config };
   readonly _allConnections?: Queue;
@@ -32,7 +32,7 @@ interface Command extends EventEmitter {
   onResult?: Callback;
 }
 
-/** The connections of mysql2 that one application's calls are read from; `close()` leaves them as they were. */
+/** Reads one application's calls from mysql2's connections; `close()` puts those back as they were. */
 export class MySqlConnections {
   private readonly stops = new Stops();
   private readonly watched = new WeakSet<object>();
@@ -51,8 +51,8 @@ export class MySqlConnections {
   }
 
   /**
-   * A `Pool` or a connection. A query is surrounded: with a subscriber to its channels of queries, mysql2 handles the error of a
-   * query without a callback.
+   * Watches a `Pool` or a connection by wrapping its methods. mysql2's channels of queries are not used: with a subscriber, mysql2
+   * handles the error of a query without a callback, which the application would not see.
    */
   readonly watch: Watch = (client, serverAt) => {
     if (hasMethods(client, 'getConnection', 'query', 'execute')) return this.watchPool(client as Pool, serverAt);
@@ -85,7 +85,7 @@ const isConnection = (connection: unknown): connection is object =>
   typeof connection === 'object' && connection !== null && hasMethods(connection, 'query', 'execute');
 
 const LENDING = 'tracing:mysql2:pool:connect';
-/** The request that waits for a connection: a pool lends in the context of the request that releases one. */
+/** The request that asked for a connection: the pool lends it in the context of the request that released it. */
 const askedBy = new WeakMap<object, RequestState | undefined>();
 const readRequest = (traced: object): RequestState | undefined =>
   askedBy.has(traced) ? askedBy.get(traced) : requestContext.getStore();
