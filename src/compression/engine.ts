@@ -16,10 +16,16 @@ import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 /** Sends the final body of a response; null for none (304). */
 export type Deliver = (body: Body | null) => void;
 
+/** Different `Accept-Encoding` headers that are remembered, and their greatest length, characters. */
+const MAX_NEGOTIATED = 64;
+const MAX_HEADER_LENGTH = 128;
+
 /** Decides for every response whether and how it is encoded. */
 export class CompressionEngine {
   /** State for responses of an unknown route. */
   readonly unrouted = new RouteCompression();
+  /** By `Accept-Encoding`: clients send few different ones. */
+  private readonly negotiated = new Map<string, ContentCoding | null>();
 
   constructor(
     private readonly options: ResolvedCompression,
@@ -156,7 +162,13 @@ export class CompressionEngine {
   }
 
   private negotiate(accepted: string | undefined): ContentCoding | null {
-    return negotiate(accepted, this.options.encodings);
+    if (accepted === undefined) return null;
+    const known = this.negotiated.get(accepted);
+    if (known !== undefined) return known;
+    const coding = negotiate(accepted, this.options.encodings);
+    if (this.negotiated.size < MAX_NEGOTIATED && accepted.length <= MAX_HEADER_LENGTH)
+      this.negotiated.set(accepted, coding);
+    return coding;
   }
 
   /** Sends a body as this client wants it: plain, encoded, or as a 304. `shared`: where the body is kept for other requests. */

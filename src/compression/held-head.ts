@@ -85,14 +85,9 @@ export class HeldHead implements ResponseHead {
     return this.request.headers[name];
   }
 
-  /** From here on the application reads that its head is sent, and later changes of it throw. */
+  /** While the head is held, the application reads that it is sent, and later changes of it throw. */
   showAnswered(): void {
     Object.setPrototypeOf(this.response, extendAnswered(this.prototype));
-  }
-
-  /** Node's own properties show from here on. */
-  showSent(): void {
-    Object.setPrototypeOf(this.response, this.prototype);
   }
 
   set(name: string, value: Exclude<FieldValue, undefined>): void {
@@ -133,7 +128,9 @@ export function readLength({ headers }: GivenHead): number {
 export function applyHead(response: ServerResponse, { status, reason, headers }: GivenHead): boolean {
   // HTTP/2 has no reason phrase, and Node warns of one that is read.
   const phrase = response instanceof ServerResponse ? response.statusMessage || STATUS_CODES[status] : undefined;
-  if (!(status >= 100 && status <= 999) || !isWritable([['reason', reason ?? phrase ?? '']])) return false;
+  const isStandard = reason === undefined && phrase === STATUS_CODES[status];
+  if (!(status >= 100 && status <= 999) || !(isStandard || isWritable([['reason', reason ?? phrase ?? '']])))
+    return false;
   if (Array.isArray(headers) && (Array.isArray(headers[0]) || headers.length % 2 === 1)) return false;
   const pairs = listPairs(headers);
   if (!isWritable(pairs)) return false;
@@ -164,6 +161,8 @@ export interface Sending {
 
 /** The holder of a response. */
 export interface Hold extends Sending {
+  /** Whether the application has given a head that is not sent yet, or a stream's encoder has not ended. */
+  readonly holdsHead: boolean;
   /** Whether the application has ended a response that is not sent yet. */
   readonly hasEnded: boolean;
   readonly needsDrain: boolean;
@@ -192,34 +191,39 @@ export function refuseHead(): never {
   throw Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' });
 }
 
-/**
- * Properties of a response whose head the application has given. `finished` stays false: a closing server ends the connections of
- * finished responses.
- */
-const ANSWERED: PropertyDescriptorMap = {
-  headersSent: { get: () => true },
-  writableEnded: {
-    get(this: ServerResponse) {
-      return heldBy(this).hasEnded;
-    },
-  },
-  writableNeedDrain: {
-    get(this: ServerResponse) {
-      return heldBy(this).needsDrain;
-    },
-  },
-};
-for (const name of ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader']) {
-  ANSWERED[name] = { value: refuseHead, writable: true };
-}
+/** Functions that change a head. */
+const CHANGES = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'] as const;
 
 const answeredPrototypes = new WeakMap<object, object>();
 
-/** Prototype with {@link ANSWERED}. Own properties would make each response a slow object. */
+/**
+ * Extends a response's prototype by properties of a head that was given and is not sent. It stays afterwards: a second change of the
+ * prototype would cost Node's own functions their inline caches. Own properties would make each response a slow object.
+ */
 export function extendAnswered(prototype: object): object {
-  let answered = answeredPrototypes.get(prototype);
-  if (answered === undefined)
-    answeredPrototypes.set(prototype, (answered = Object.create(prototype, ANSWERED) as object));
+  const known = answeredPrototypes.get(prototype);
+  if (known !== undefined) return known;
+  const answered = Object.create(prototype) as object;
+  // `finished` stays false: a closing server ends the connections of finished responses.
+  const show = (name: string, read: (hold: Hold) => boolean): object =>
+    Object.defineProperty(answered, name, {
+      get(this: ServerResponse): unknown {
+        const hold = heldBy(this);
+        return hold.holdsHead ? read(hold) : Reflect.get(prototype, name, this);
+      },
+    });
+  show('headersSent', () => true);
+  show('writableEnded', ({ hasEnded }) => hasEnded);
+  show('writableNeedDrain', ({ needsDrain }) => needsDrain);
+  for (const name of CHANGES) {
+    const change = function (this: ServerResponse, ...given: unknown[]): unknown {
+      return heldBy(this).holdsHead
+        ? refuseHead()
+        : Reflect.apply(Reflect.get(prototype, name) as () => unknown, this, given);
+    };
+    Object.defineProperty(answered, name, { value: change, writable: true });
+  }
+  answeredPrototypes.set(prototype, answered);
   return answered;
 }
 

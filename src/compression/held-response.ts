@@ -57,6 +57,10 @@ export class HeldResponse implements Hold {
     }
   }
 
+  get holdsHead(): boolean {
+    return this.phase !== 'open' && this.phase !== 'passing';
+  }
+
   get hasEnded(): boolean {
     return this.phase === 'ended';
   }
@@ -235,13 +239,11 @@ export class HeldResponse implements Hold {
 
   private sendHead(): void {
     const { head } = this;
-    head.showSent();
-    this.addLength(head.status);
     this.phase = 'passing';
+    this.addLength(head.status);
     this.send('writeHead', head.status, ...(head.status === this.response.statusCode ? this.reason : []));
   }
 
-  /** Chooses a coding, and sends the head. */
   private openStream(): void {
     const { engine, head, kept, response } = this;
     const encoder = engine.openStream(head);
@@ -259,7 +261,6 @@ export class HeldResponse implements Hold {
   private closeStream(error: Error | null): void {
     const { engine, head, response, stream } = this;
     if (response.destroyed) return;
-    head.showSent();
     this.phase = 'passing';
     if (error === null) {
       head.route.counters.addEncoded(stream!.bytesIn, stream!.bytesOut);
