@@ -8,7 +8,7 @@ import { settleAll } from '../../core/settle-all.js';
 import { bytes, duration, folderPath, keyPrefix, timeout } from '../../core/shared-options.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost, SpillOptions } from '../../defer/durable/durable-store.js';
 import { isQueueName } from '../../defer/work-options.js';
-import { connectionOption, needsAnew } from '../redis/connection.js';
+import { connectionOption } from '../redis/connection.js';
 import {
   loadLibraries,
   openConsumer,
@@ -104,8 +104,6 @@ class BullmqStore implements BullmqDurableStore {
   private working: { readonly skipVersionCheck: boolean } | null = null;
   private paused = false;
   private connecting: Promise<void> | null = null;
-  /** Whether an error needs a new connection: this one leads to a replica, or the server lacks a script. */
-  private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
   /** The store of the application that booted last. */
   private newest: BullmqStore = this;
 
@@ -167,13 +165,7 @@ class BullmqStore implements BullmqDurableStore {
     this.serve(name);
     // One wait for all that is stored meanwhile, since each wait adds listeners to the client.
     await (this.connecting ??= whenAttempted(producer.redis).finally(() => (this.connecting = null)));
-    try {
-      return await (this.queues.get(name) ?? this.open(name)).addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
-    } catch (error) {
-      // A transaction's errors are in its answer, which ioredis' own `reconnectOnError` does not read.
-      if (this.needsAnew(error as Error)) producer.redis.disconnect(true);
-      throw error;
-    }
+    return (this.queues.get(name) ?? this.open(name)).addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
   }
 
   async pauseWorker(): Promise<void> {

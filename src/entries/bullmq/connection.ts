@@ -104,7 +104,7 @@ function open(
     refused = false;
     return released ? null : waitMs;
   };
-  const isReadOnly = needsAnew(/READONLY/);
+  const isReadOnly = needsAnew();
   const own: { sentinelCommandTimeout?: number } | undefined = isClient(connection)
     ? connection.options
     : connectionOptions(connection);

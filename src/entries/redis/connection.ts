@@ -18,15 +18,12 @@ export const reconnectInMs = (times: number): number => backoffMs(times, { baseM
 /** A connection that cannot write is made anew this often, milliseconds. */
 const ANEW_MS = 1_000;
 
-/**
- * Whether an error needs a new connection. READONLY: after a failover the connection still leads to the old primary. NOSCRIPT: in
- * transactions of older BullMQs, ioredis takes a script that the server lacks for loaded, for as long as the connection lives.
- */
-export function needsAnew(words: RegExp): (error: Error) => boolean {
+/** Whether an error needs a new connection. READONLY: after a failover the connection still leads to the old primary. */
+export function needsAnew(): (error: Error) => boolean {
   let triedMs = -Infinity;
   return ({ message }) => {
     // Each command of a bulk gets the same answer.
-    if (!words.test(message) || performance.now() - triedMs < ANEW_MS) return false;
+    if (!message.includes('READONLY') || performance.now() - triedMs < ANEW_MS) return false;
     triedMs = performance.now();
     return true;
   };
@@ -52,7 +49,7 @@ export const loadRedis = (neededBy: string): Promise<Pick<typeof import('ioredis
  * @throws PERF_ERR_MISSING_PEER
  */
 export async function makeClient(connection: RedisCacheConnection, own: object, neededBy: string): Promise<Redis> {
-  const override: object = { ...own, ...ALWAYS, reconnectOnError: needsAnew(/READONLY/) };
+  const override: object = { ...own, ...ALWAYS, reconnectOnError: needsAnew() };
   if (isClient(connection)) return connection.duplicate(override) as Redis;
   const { Redis } = await loadRedis(neededBy);
   const options: object = { ...connectionOptions(connection), ...override };
