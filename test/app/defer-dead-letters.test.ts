@@ -1,7 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Injectable, type Type } from '@nestjs/common';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Job } from 'bullmq';
-import { Deferrer } from '../../src/index.js';
+import { type DeferredWork, Deferrer, DurableWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { startApp } from '../fixtures/app.js';
 import { connection, queueName, queueNamed } from '../fixtures/redis.js';
@@ -11,9 +12,17 @@ import { SendReceipt, WorkLog } from '../fixtures/works.js';
 const HOUR_MS = 3_600_000;
 const HEAD = { timeoutMs: 1_000, requestId: null, status: 200, at: 1, data: { order: 'o-1' } };
 
-async function start(queue: string) {
+@Injectable()
+@DurableWork()
+class FailingWork implements DeferredWork {
+  run(): void {
+    throw new Error('not yet');
+  }
+}
+
+async function start(queue: string, more: Type[] = []) {
   const app = await startApp('fastify', {
-    metadata: { providers: [WorkLog, SendReceipt] },
+    metadata: { providers: [WorkLog, SendReceipt, ...more] },
     perf: { defer: { store: bullmqStore({ connection, queue }) } },
   });
   onTestFinished(() => app.close());
@@ -62,6 +71,39 @@ it('is offered ever less often until then, and is due 2 s after an offer of a pr
   expect(waits['oldest']).toBeLessThanOrEqual(602_000);
   const { unknownSinceMs } = ((await jobs.getJob('new')) as Job<{ unknownSinceMs: number }>).data;
   expect(unknownSinceMs).toBeGreaterThanOrEqual(addedMs);
+});
+
+it('who retries it gives it another hour, whatever has become of it before', async () => {
+  const queue = queueName();
+  const jobs = queueNamed(queue);
+  const old = { unknownSinceMs: Date.now() - HOUR_MS };
+  await jobs.add('receipt', { ...HEAD, ...old, work: 'renamed' }, { jobId: 'dead' });
+  await jobs.add('receipt', { ...HEAD, ...old, work: 'FailingWork' }, { jobId: 'has failed' });
+  const other = await start(queue, [FailingWork]);
+  await until('both to fail', async () => (await jobs.getFailedCount()) === 2);
+  await other.close();
+  await start(queue);
+  for (const job of await jobs.getFailed()) await job.retry();
+  await until('both to wait for a worker that has their class', async () => (await jobs.getDelayedCount()) === 2);
+  expect(await jobs.getFailedCount()).toBe(0);
+});
+
+it('what waits for its class is not in memory', async () => {
+  const queue = queueName();
+  const jobs = queueNamed(queue);
+  const [count, bytes] = [200, 500_000];
+  await start(queue);
+  const heldBytes = (): number => {
+    gc!();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = heldBytes();
+  for (let i = 0; i < count; i++) {
+    const data = { ...HEAD, work: 'renamed', unknownSinceMs: Date.now() - HOUR_MS / 2 };
+    await jobs.add('receipt', { ...data, data: `${i}`.padEnd(bytes, 'x') });
+  }
+  await until('all of them to wait', async () => (await jobs.getDelayedCount()) === count);
+  expect(heldBytes() - before).toBeLessThan((count * bytes) / 2);
 });
 
 const RENAMED = process.env['PERF_LONG'] === undefined ? 1_000 : 10_000;

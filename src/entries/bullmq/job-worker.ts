@@ -14,6 +14,8 @@ import { settleAll } from '../../core/settle-all.js';
 const LAST_WORD_MS = 500;
 /** Delay of a job whose class this process lacks, milliseconds: `first`, later an eighth of its wait so far, from `next` to `last`. */
 const ELSEWHERE_MS = { first: 1_000, next: 2_000, last: 300_000 };
+/** Offers that wait at a time: jobs beyond them are taken when they are due. */
+const MAX_OFFERS = 1_000;
 /** Time from the offer of such a job until it is due anyway, milliseconds: this process may have ended, or Redis been away. */
 const SPARE_MS = 2_000;
 /** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
@@ -45,6 +47,7 @@ export class JobWorker {
   private worker: Worker;
   private readonly active = new Set<{ job: Job; token: string | undefined; running: Promise<void> }>();
   private readonly stopping = new AbortController();
+  private offers = 0;
   private paused = false;
   /** BullMQ works jobs off; before that there is nothing to pause, and its `close` would leave its errors without a listener. */
   private runs = false;
@@ -80,12 +83,7 @@ export class JobWorker {
       const isOurs = !error.message.startsWith(STALLED);
       if (job !== undefined && !isOurs) host.givenUp?.(readJob(job)?.jobs ?? [], job.attemptsMade, error);
     });
-    worker.on('error', (error) => {
-      // A job that was put back has lost its lock: BullMQ reports an error when it ends after all.
-      if (this.stopping.signal.aborted) return;
-      const cause = `worker of queue "${queueName}": ${describeReason(error)}`;
-      host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
-    });
+    worker.on('error', this.reportTrouble);
     worker.waitUntilReady().then(
       () => {
         if (this.paused) return;
@@ -97,6 +95,13 @@ export class JobWorker {
     );
     return worker;
   }
+
+  private readonly reportTrouble = (error: unknown): void => {
+    // A job that was put back has lost its lock: BullMQ reports an error when it ends after all.
+    if (this.stopping.signal.aborted) return;
+    const cause = `worker of queue "${this.queueName}": ${describeReason(error)}`;
+    this.host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
+  };
 
   async pause(): Promise<void> {
     this.paused = true;
@@ -141,6 +146,8 @@ export class JobWorker {
     if (typeof kind === 'object') return this.leaveToOthers(job, token, read, kind.whyNot);
     if (read.isBatch && kind === 'one')
       throw this.makeDead(job, read, 'it is a batch, and its class has no `runBatch`');
+    // A shutdown waits for jobs in `active` alone: it would miss one that waits for this.
+    if (read.unknownSinceMs !== null) void this.markUnknown(job, undefined);
     const running = this.host.run(read.jobs, job.attemptsMade + 1, this.stopping.signal);
     const active = { job, token, running };
     this.active.add(active);
@@ -160,17 +167,37 @@ export class JobWorker {
     const nowMs = Date.now();
     const sinceMs = read.unknownSinceMs ?? nowMs;
     const unknownMs = nowMs - sinceMs;
-    if (unknownMs >= UNKNOWN_MS) throw this.makeDead(job, read, `no worker has had its class for an hour: ${whyNot}`);
+    if (unknownMs >= UNKNOWN_MS) {
+      // A dead letter that is retried gets another hour.
+      await this.markUnknown(job, undefined);
+      throw this.makeDead(job, read, `no worker has had its class for an hour: ${whyNot}`);
+    }
     const cause = `durable work "${job.name}" of queue "${this.queueName}" waits for another process`;
     this.host.report(cause, `${cause}: ${whyNot}. After an hour its jobs are dead letters.`);
-    if (read.unknownSinceMs === null) await job.updateData({ ...(job.data as object), unknownSinceMs: sinceMs });
+    if (read.unknownSinceMs === null) await this.markUnknown(job, sinceMs);
     const { first, next, last } = ELSEWHERE_MS;
     const waitMs = read.unknownSinceMs === null ? first : Math.min(last, Math.max(next, unknownMs / 8));
     const offerMs = waitMs * (1 + Math.random());
-    // A promoted job goes to the worker that has waited longest; for a due one Redis serves the same worker first, again and again.
-    const offer = (): Promise<void> => job.promote().catch(() => {});
-    inRootContext(() => setTimeout(() => void offer(), offerMs).unref());
+    this.offerLater(job.id!, offerMs);
     return this.putBack(job, token, offerMs + SPARE_MS);
+  }
+
+  /** Writes since when no worker has had its class; undefined: one has. Where Redis refuses, the next worker writes it. */
+  private async markUnknown(job: Job, unknownSinceMs: number | undefined): Promise<void> {
+    await job.updateData({ ...(job.data as object), unknownSinceMs }).catch(this.reportTrouble);
+  }
+
+  /** A promoted job goes to the worker that has waited longest; for a due one Redis serves the same worker first, again and again. */
+  private offerLater(id: string, offerMs: number): void {
+    if (this.offers === MAX_OFFERS) return;
+    this.offers += 1;
+    // By its id: thousands of jobs wait, with all of their data.
+    const offer = async (): Promise<void> => {
+      this.offers -= 1;
+      const job = await this.bullmq.Job.fromId(this.worker, id);
+      await job?.promote();
+    };
+    inRootContext(() => setTimeout(() => void offer().catch(() => {}), offerMs).unref());
   }
 
   /** Makes a job a dead letter: it is among the queue's failed jobs then, whatever attempts are left. */
@@ -182,7 +209,8 @@ export class JobWorker {
 
   /** Puts a job back for another process, or for later. Counts no attempt. Always throws BullMQ's error for a delayed job. */
   private async putBack(job: Job, token: string | undefined, delayMs: number): Promise<never> {
-    await job.moveToDelayed(Date.now() + delayMs, token);
+    // Its lock expires where Redis refuses, and it runs again; BullMQ would fail it for any other error.
+    await job.moveToDelayed(Date.now() + delayMs, token).catch(this.reportTrouble);
     throw new this.bullmq.DelayedError();
   }
 }

@@ -59,3 +59,19 @@ it('BullMQ is not asked to end a worker that never ran: it would take away the l
   await expect(worker.pause()).resolves.toBeUndefined();
   await expect(worker.stop(10)).resolves.toBeUndefined();
 });
+
+it('a job that Redis refuses to put back has not failed: its lock expires, and it runs again', async () => {
+  class DelayedError extends Error {}
+  const bullmq = { Worker: StubWorker, DelayedError, Job: { fromId: async () => undefined } } as never;
+  const reports: string[] = [];
+  const report = (_: string, message: string): void => void reports.push(message);
+  const host = { ...NO_WORKER, report, findKind: () => ({ whyNot: 'it is newer' }) };
+  const worker = new JobWorker(bullmq, 'mail', connection, { concurrency: 1 }, host);
+  const refuse = (): Promise<void> =>
+    Promise.reject(new Error("READONLY You can't write against a read only replica."));
+  const data = { work: 'SendReceipt', timeoutMs: 1 };
+  const job = { id: '1', name: 'receipt', attemptsMade: 0, data, opts: {}, updateData: refuse, moveToDelayed: refuse };
+  await expect(StubWorker.last.process(job)).rejects.toBeInstanceOf(DelayedError);
+  expect(reports.join()).toContain('READONLY');
+  await worker.stop(10);
+});
