@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { PerfError } from '../../core/perf.error.js';
 import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
@@ -17,6 +17,8 @@ import { makeDurableJob, type DurableEntry } from './entry.js';
 const CLOSE_MS = 1_000;
 /** When the disk could not be read, it is read again so much later, milliseconds. */
 const READ_AGAIN_MS = 1_000;
+/** A file may hold 30,000 small entries: to send them in one turn would block the loop for 100 ms and more. */
+const MAX_TAKEN_A_TURN = 1_000;
 
 type Item = OutboxItem<DurableEntry>;
 
@@ -90,12 +92,13 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   async closeStore(deadlineMs: number): Promise<void> {
-    await this.callStore('close', deadlineMs, () => this.target.close());
+    const closed = this.callStore('close', deadlineMs, () => this.target.close());
     await this.callStore('close its `spillPath`', deadlineMs, async () => {
       await this.dead.settled();
       await this.spill?.close();
       await this.folder?.release();
     });
+    await closed;
   }
 
   private async callStore(step: string, deadlineMs: number, store: () => Promise<void> | undefined): Promise<void> {
@@ -204,7 +207,11 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   /** Its entry is struck off once the dead letter is on disk; else it is sent again at the next start. */
   protected override reject(item: Item, error: string): void {
     const letter = { ...item.parcel, error, rejectedAt: Date.now() };
-    this.dead.add(letter, () => item.place !== null && this.spill!.strike([item.place]));
+    const strike = async (): Promise<void> => {
+      await item.written;
+      if (item.place !== null) this.spill!.strike([item.place]);
+    };
+    this.dead.add(letter, () => void strike());
   }
 
   /** Sends what is on disk only, a segment at a time, once there is capacity. */
@@ -214,8 +221,10 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.isTakingBack = true;
     const taken = await spill.takeParked().catch(() => null);
     if (taken === null) await sleep(READ_AGAIN_MS, undefined, { ref: false });
-    // Closed meanwhile: they stay on disk.
-    for (const { entry, place } of this.closed ? [] : (taken ?? [])) {
+    for (const [at, { entry, place }] of (taken ?? []).entries()) {
+      if (at % MAX_TAKEN_A_TURN === 0) await nextTurn();
+      // They stay on disk.
+      if (this.closed) break;
       const item = new OutboxItem<DurableEntry>(this, entry);
       item.place = place;
       capacity.fill(item.bytes);

@@ -56,10 +56,12 @@ export function parseEntry(text: string): DurableEntry | null {
   } catch {
     return null;
   }
-  const { id, work, name, timeoutMs, attempts, at, options } = rest;
+  const { id, work, name, timeoutMs, attempts, at, options, together } = rest;
   const hasTexts = [id, work, name].every((one) => typeof one === 'string');
   const hasNumbers = [timeoutMs, attempts, at, options?.backoffMs, options?.maxBackoffMs].every(Number.isFinite);
-  if (!hasTexts || !hasNumbers) return null;
+  const isOneOrMany =
+    together === null || (together !== undefined && together.maxItems >= 1 && together.maxWaitMs >= 0);
+  if (!hasTexts || !hasNumbers || !isOneOrMany) return null;
   return { ...(rest as DurableEntry), json: data === undefined ? undefined : JSON.stringify(data) };
 }
 

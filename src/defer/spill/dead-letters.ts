@@ -26,6 +26,8 @@ export interface DeadLetter {
   readonly entry: DurableEntry;
   /** Null while it is not on disk. */
   file: string | null;
+  /** Strikes its entry off the spill: the letter is on disk, or gone. */
+  readonly strike: () => void;
 }
 
 /** Work that its store has refused for good: in memory, to be read and sent again, and with a spill in a file each. */
@@ -38,14 +40,14 @@ export class DeadLetters {
     private readonly report: (cause: string, message: string) => void,
   ) {}
 
-  /** Keeps one; `onDisk` is called when it is on disk. */
-  add(entry: DurableEntry, onDisk: () => void = () => {}): void {
-    const letter: DeadLetter = { entry, file: null };
+  /** Keeps one; `strike` is called when it is on disk, or gone. */
+  add(entry: DurableEntry, strike: () => void = () => {}): void {
+    const letter: DeadLetter = { entry, file: null, strike };
     this.keep(letter);
     this.onDisk(async () => {
       if (this.folder === null) return;
       letter.file = await this.folder.writeFile('dead', writeEntry(entry));
-      onDisk();
+      strike();
     });
   }
 
@@ -62,7 +64,7 @@ export class DeadLetters {
     const handle = await openOwn(file);
     try {
       const entry = parseEntry(await handle.readFile('utf8'));
-      if (entry !== null) return this.keep({ entry, file });
+      if (entry !== null) return this.keep({ entry, file, strike: () => {} });
     } finally {
       await handle.close();
     }
@@ -126,6 +128,7 @@ export class DeadLetters {
 
   delete(letter: DeadLetter): void {
     this.onDisk(async () => {
+      letter.strike();
       // Another process may have it, and the folder.
       if (letter.file !== null) await unlink(letter.file).catch(() => {});
     });

@@ -134,19 +134,19 @@ export class ProcessFolder {
 
   /** Adopts now and from time to time. Never rejects. */
   async keepAdopting(onAdopted: (files: Adopted) => void): Promise<void> {
-    try {
-      onAdopted(await this.adopt());
-    } catch (error) {
+    const adopted: Adopted = { work: [], dead: [] };
+    await this.adopt(adopted).catch((error: unknown) => {
       const cause = `spill: could not find what other processes have left: ${describeReason(error)}`;
       this.report(cause, `${cause}. It stays there.`);
-    }
+    });
+    // Also what was moved before the disk refused.
+    onAdopted(adopted);
     if (this.released) return;
     this.adopting = inRootContext(() => setTimeout(() => void this.keepAdopting(onAdopted), ADOPT_MS)).unref();
   }
 
   /** Moves the files of processes that are gone into this folder. Reads none of them. */
-  async adopt(): Promise<Adopted> {
-    const adopted: Adopted = { work: [], dead: [] };
+  private async adopt(adopted: Adopted): Promise<void> {
     const names = await readdir(this.root);
     for (const gone of this.signs.keys()) if (!names.includes(gone)) this.signs.delete(gone);
     for (const name of names) {
@@ -165,7 +165,6 @@ export class ProcessFolder {
       await rmdir(path).catch(() => {});
     }
     if (adopted.work.length + adopted.dead.length > 0) await Promise.all([this.sync(), syncFolder(this.root)]);
-    return adopted;
   }
 
   private async isGone(name: string, path: string): Promise<boolean> {

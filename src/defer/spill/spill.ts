@@ -12,6 +12,8 @@ const WRITE_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 /** A segment of which everything is struck off is written on up to so many bytes: a file for each entry costs several syncs. */
 const EMPTY_BYTES = 1024 * 1024;
+/** Errors for which a file is opened again later; with any other it is none of ours. */
+const PASSING = /^(EMFILE|ENFILE|ENOMEM|EIO|ESTALE)$/;
 
 /**
  * Entries on disk until they are struck off, in the folder of this process: segments, each deleted whole once all of its
@@ -138,14 +140,19 @@ export class Spill {
   private async openUnread(): Promise<Segment | null> {
     const path = this.unread[0];
     if (path === undefined) return null;
+    let isPutOff = false;
     try {
       const segment = await Segment.reopen(path);
       this.segments.push(segment);
       this.counters.move(null, 'buffered', segment.parked);
       if (segment.parked === 0) this.strike([]);
       return segment;
+    } catch (error) {
+      isPutOff = PASSING.test(String((error as NodeJS.ErrnoException).code));
+      throw error;
     } finally {
-      this.unread = this.unread.filter((other) => other !== path);
+      const others = this.unread.filter((other) => other !== path);
+      this.unread = isPutOff ? [...others, path] : others;
     }
   }
 

@@ -32,7 +32,7 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   const spill = new Spill(folder, { maxBytes: 1024 * MIB }, { move }, () => {});
   const startedMs = performance.now();
   await folder.open();
-  spill.adopt((await folder.adopt()).work);
+  await folder.keepAdopting(({ work }) => spill.adopt(work));
   const bootMs = performance.now() - startedMs;
   expect(read).not.toHaveBeenCalled();
   expect([spill.unreadFiles, found]).toEqual([FILES, 0]);

@@ -142,6 +142,27 @@ describe('durable work in front of a store that comes and goes', () => {
     ]);
   });
 
+  it('what is taken back from the disk leaves the event loop its turns', async () => {
+    const first = await start({ away: true, spillBytes: MIB * 8 });
+    await Promise.all(Array.from({ length: 5_000 }, (_, i) => first.durable.enqueue(getOrAdd(`e-${i}`))));
+    await first.engine.drain(0);
+    const store = new MemoryStore(first.place, false, { path: first.path, maxBytes: MIB * 8 });
+    const { engine } = engineWith({ store, maxPending: 5_000 });
+    const { capacity } = engine.durable!;
+    let [most, left, isOver] = [0, capacity.left, false];
+    const look = (): void => {
+      most = Math.max(most, left - capacity.left);
+      ({ left } = capacity);
+      if (!isOver) setImmediate(look);
+    };
+    look();
+    onTestFinished(() => engine.drain(100));
+    await engine.durable!.start(NO_WORKER);
+    await until('all to be taken back', () => capacity.left === 0);
+    isOver = true;
+    expect(most).toBeLessThanOrEqual(1_000);
+  });
+
   it('a line that is damaged while it waits on disk is dropped and told, and nobody waits for it', async () => {
     const { engine, durable, place, path, known, reports } = await start({
       away: true,

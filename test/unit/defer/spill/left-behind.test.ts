@@ -79,6 +79,21 @@ describe('what an earlier process has left in a spill', () => {
     await until('it to be put aside', () => readdirSync(at.root).some((name) => name.startsWith('damaged-')));
   });
 
+  it.each(['', '"together":{},', '"together":{"maxItems":0,"maxWaitMs":5},', '"together":7,'])(
+    'passes over a line that names no bulk: %s',
+    async (together) => {
+      const first = await open();
+      for (const id of ['a-1', 'a-2']) await put(first.spill, id);
+      await crash(first.spill);
+      const [file] = segments();
+      const lines = readFileSync(file!, 'utf8').split('\n');
+      writeFileSync(file!, [lines[0]!.replace('"together":null,', together), ...lines.slice(1)].join('\n'));
+      const { spill } = await open();
+      expect(await takeAll(spill)).toEqual(['a-2']);
+      expect(reports).toEqual([expect.stringContaining('holds damaged lines')]);
+    },
+  );
+
   it('keeps each damaged file: a later one takes no name of theirs', async () => {
     for (let boot = 0; boot < 2; boot++) {
       const first = await open();

@@ -6,14 +6,16 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { writeEntry } from '../../../../src/defer/durable/entry.js';
+import { diskError, handlePrototype } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
 import { getOrAdd } from '../durable-entry.js';
 import { spills } from './spill.fixture.js';
@@ -91,6 +93,31 @@ describe('the folders of processes that share a path', () => {
         'utf8',
       ),
     ).toContain('"id":"before"');
+  });
+
+  it('what was moved before the disk refused is sent: nobody would look for it in this folder', async () => {
+    const { spill, adopt } = await open();
+    const folder = leave(null);
+    writeFileSync(join(folder, 'work-000002.ndjson'), writeEntry(getOrAdd('second')));
+    // The second file cannot take this name.
+    const taken = join(at.root, ownFolder(), 'work-000002.ndjson');
+    mkdirSync(taken);
+    await adopt();
+    expect(reports).toEqual([expect.stringContaining('could not find what other processes have left')]);
+    expect(await takeAll(spill)).toEqual([GONE]);
+    rmdirSync(taken);
+    await adopt();
+    expect(await takeAll(spill)).toEqual(['second']);
+  });
+
+  it('a file that cannot be opened for a while is read later', async () => {
+    leave(null);
+    const { spill } = await open();
+    const file = (await handlePrototype()) as { stat(): Promise<unknown> };
+    const refused = vi.spyOn(file, 'stat').mockRejectedValueOnce(diskError('EMFILE'));
+    onTestFinished(() => refused.mockRestore());
+    await expect(take(spill)).rejects.toThrow('EMFILE');
+    expect(await takeAll(spill)).toEqual([GONE]);
   });
 
   it('shows that it lives', async () => {
