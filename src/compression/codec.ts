@@ -123,11 +123,8 @@ export function readThreadPoolSize(environment: Readonly<Record<string, string |
   return Number.isNaN(size) ? 1 : Math.min(Math.max(size, 1), 1024);
 }
 
-/** An encoded body and the level it was made at. */
-export interface Encoded {
-  readonly bytes: Buffer;
-  readonly level: number;
-}
+/** A body in a coding, null where it would not be smaller; or the promise of it. */
+export type Encoded = Buffer | null | Promise<Buffer | null>;
 
 /** Largest body that is compressed on the event loop, bytes: 0.1 to 0.2 ms, less than a pool round trip costs on one core. */
 const MAX_BYTES_NOW = { zstd: 64 * KIB, br: 16 * KIB, gzip: 16 * KIB, deflate: 16 * KIB };
@@ -151,15 +148,10 @@ export class Compressor {
    * Returns the encoded body, or null where it would not be smaller. Synchronous when it can be; with the pool full the body
    * waits and gets the cheapest level, or stays unencoded when `wanted` returns false: its client has gone meanwhile.
    */
-  encode(
-    coding: ContentCoding,
-    body: Uint8Array,
-    effort: Effort,
-    wanted: () => boolean = () => true,
-  ): Encoded | null | Promise<Encoded | null> {
+  encode(coding: ContentCoding, body: Uint8Array, effort: Effort, wanted: () => boolean = () => true): Encoded {
     const level = chooseLevel(coding, body.byteLength, effort, this.levels);
     if (body.byteLength <= MAX_BYTES_NOW[coding] && level <= chooseLevel(coding, 0, 'shared', NO_CHOICE)) {
-      return keepSmaller(compressNow(coding, body, level), body, level);
+      return keepSmaller(compressNow(coding, body, level), body);
     }
     return this.encodeOnPool(coding, body, this.hurry(effort), wanted);
   }
@@ -183,13 +175,13 @@ export class Compressor {
     body: Uint8Array,
     effort: Effort,
     wanted: () => boolean,
-  ): Promise<Encoded | null> {
+  ): Promise<Buffer | null> {
     if (this.isFull) await new Promise<void>((resolve) => this.waiting.push(resolve));
     else this.running += 1;
     try {
       if (!wanted()) return null;
       const level = chooseLevel(coding, body.byteLength, effort, this.levels);
-      return keepSmaller(await compress(coding, body, level), body, level);
+      return keepSmaller(await compress(coding, body, level), body);
     } finally {
       // The slot is handed over, not given back: a newcomer cannot overtake a waiter.
       const next = this.waiting.shift();
@@ -199,6 +191,5 @@ export class Compressor {
   }
 }
 
-function keepSmaller(bytes: Buffer, body: Uint8Array, level: number): Encoded | null {
-  return bytes.byteLength < body.byteLength ? { bytes, level } : null;
-}
+const keepSmaller = (encoded: Buffer, body: Uint8Array): Buffer | null =>
+  encoded.byteLength < body.byteLength ? encoded : null;

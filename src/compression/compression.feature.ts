@@ -1,3 +1,4 @@
+import type { Type } from '@nestjs/common';
 import { getOrAdd } from '../core/get-or-add.js';
 import type { RequestState } from '../request/request-state.js';
 import type { PerfSnapshot, RouteCompressionStats } from '../core/snapshot.js';
@@ -20,7 +21,8 @@ export class Compression implements Feature {
   /** Null in {@link CompressionOff}. */
   readonly engine: CompressionEngine;
   private readonly cache: ContentCache;
-  private readonly sharedRoutes = new Map<object, SharedRoute>();
+  /** By controller and handler: controllers that inherit one handler have answers of their own. */
+  private readonly sharedRoutes = new Map<Type, Map<Function, SharedRoute>>();
   /** Handlers for which the log has a line on the own answers of known callers. */
   private readonly loggedOwn = new Set<string>();
 
@@ -41,7 +43,7 @@ export class Compression implements Feature {
     routes.listen((route) => {
       route.compression = new RouteCompression(route.handler?.uncompressed === true);
     });
-    requests.sharedAnswers = { find: (handler, where) => this.sharedRouteFor(handler, where) };
+    requests.sharedAnswers = { find: (controller, handler) => this.findSharedRoute(controller, handler) };
     if (platform.kind === 'fastify') await registerReplyCompress(platform.application as FastifyApplication);
   }
 
@@ -73,12 +75,15 @@ export class Compression implements Feature {
     this.cache.clear();
   }
 
-  /** The shared answers of a decorated handler, made at its first request. */
-  private sharedRouteFor(handler: object, where: string): SharedRoute {
-    return getOrAdd(this.sharedRoutes, handler, () => this.sharedRoute(readSharedOptions(handler)!, where));
+  /** The shared answers of a controller's decorated handler, made at its first request. */
+  private findSharedRoute(controller: Type, handler: Function): SharedRoute {
+    const routes = getOrAdd(this.sharedRoutes, controller, () => new Map<Function, SharedRoute>());
+    return getOrAdd(routes, handler, () =>
+      this.createSharedRoute(readSharedOptions(handler)!, `${controller.name}.${handler.name}`),
+    );
   }
 
-  private sharedRoute(options: SharedResponseOptions, where: string): SharedRoute {
+  private createSharedRoute(options: SharedResponseOptions, where: string): SharedRoute {
     const { cache, host } = this;
     const notShared = (reason: string): void =>
       host.report.report(

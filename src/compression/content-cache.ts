@@ -36,16 +36,13 @@ const OVERHEAD_BYTES = 1024;
 const countMemory = (body: Body, byteLength: number): number =>
   typeof body === 'string' && byteLength !== body.length ? 2 * body.length : byteLength;
 
-/** The body in a coding, null where it would not be smaller; or the promise of it. */
-type Made = Encoded | null | Promise<Encoded | null>;
-
 /** One body and everything it has been encoded to. */
 export class CachedBody {
   readonly source: Body;
   readonly byteLength: number;
   /** Bytes that the cache counts, encodings included. Changed by the cache only. */
   bytes: number;
-  private readonly made = new Map<ContentCoding, Made>();
+  private readonly made = new Map<ContentCoding, Encoded>();
   private knownTag: string | null = null;
 
   constructor(
@@ -78,12 +75,12 @@ export class CachedBody {
   }
 
   /** Encodes once for any number of callers. Rejects or throws when the compressor fails; the next call tries again. */
-  encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
+  encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded {
     const made = this.made.get(coding);
     return made === undefined ? this.make(coding, compressor, shared) : made;
   }
 
-  private make(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
+  private make(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded {
     const body = typeof this.source === 'string' ? Buffer.from(this.source) : this.source;
     const made = compressor.encode(coding, body, shared ? 'shared' : 'once');
     if (!isThenable(made)) return this.keep(coding, made);
@@ -98,11 +95,11 @@ export class CachedBody {
     return pending;
   }
 
-  private keep(coding: ContentCoding, encoded: Encoded | null): Encoded | null {
+  private keep(coding: ContentCoding, encoded: Buffer | null): Buffer | null {
     // zlib returns a view of a larger buffer.
-    const kept = encoded === null ? null : { level: encoded.level, bytes: unpooled(encoded.bytes) };
+    const kept = encoded === null ? null : unpooled(encoded);
     this.made.set(coding, kept);
-    this.grow(this, kept?.bytes.byteLength ?? 0);
+    this.grow(this, kept?.byteLength ?? 0);
     return kept;
   }
 }

@@ -14,13 +14,13 @@ export class EncodedStream {
   constructor(
     private readonly encoder: Encoder,
     response: ServerResponse,
-    /** Node's own `write`. */
-    write: (chunk: Buffer) => boolean,
+    /** Node's own `write`. Sockets of function platforms return nothing, and emit no `drain`. */
+    write: (chunk: Buffer) => boolean | undefined,
     done: (error: Error | null) => void,
   ) {
     encoder.on('data', (chunk: Buffer) => {
       this.bytesOut += chunk.byteLength;
-      if (!write(chunk)) encoder.pause();
+      if (write(chunk) === false) encoder.pause();
     });
     response.on('drain', () => encoder.resume());
     // Node emits `drain` for encoded bytes only.

@@ -113,6 +113,8 @@ export class CompressionEngine {
       return null;
     }
     this.count(head.route);
+    // Requests that wait for it need not wait for its end.
+    if (head.shared instanceof SharedFlight) head.shared.close(true);
     if (head.length !== null) return null;
     const coding = this.choose(head);
     if (coding === null) return null;
@@ -186,18 +188,18 @@ export class CompressionEngine {
     if (coding === null) return sendPlain();
     // Compares before it encodes: a 304 needs no encoding.
     if (isKnown(head, tag, coding)) return deliver(null);
-    const finish = (encoded: Encoded | null): void => {
+    const finish = (encoded: Buffer | null): void => {
       if (encoded === null) return sendPlain();
       head.set('content-encoding', coding);
-      head.set('content-length', encoded.bytes.byteLength);
-      head.route.counters.addEncoded(entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
-      deliver(encoded.bytes);
+      head.set('content-length', encoded.byteLength);
+      head.route.counters.addEncoded(entry?.byteLength ?? Buffer.byteLength(body), encoded.byteLength);
+      deliver(encoded);
     };
     const sendUnencoded = (error: unknown): void => {
       this.reportFailure(error);
       finish(null);
     };
-    let encoded: Encoded | null | Promise<Encoded | null>;
+    let encoded: Encoded;
     try {
       encoded = this.encode(head, coding, body, entry ?? this.addRepeated(head, body, tag));
     } catch (error) {
@@ -207,12 +209,7 @@ export class CompressionEngine {
     encoded.then(finish, sendUnencoded).catch((error: unknown) => this.reportFailure(error));
   }
 
-  private encode(
-    head: HeldHead,
-    coding: ContentCoding,
-    body: Body,
-    entry: CachedBody | null,
-  ): Encoded | null | Promise<Encoded | null> {
+  private encode(head: HeldHead, coding: ContentCoding, body: Body, entry: CachedBody | null): Encoded {
     if (entry !== null) return entry.encoded(coding, this.compressor, head.shared !== null);
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
     return this.compressor.encode(coding, bytes, 'once', () => !head.gone);

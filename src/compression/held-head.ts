@@ -12,6 +12,9 @@ interface AnyResponse extends ServerResponse {
   readonly stream?: { destroyed?: boolean } | null;
 }
 
+/** Whether the client has gone; an HTTP/2 response shows it on its stream. */
+export const hasGone = (response: AnyResponse): boolean => response.destroyed || response.stream?.destroyed === true;
+
 /** `writeHead`'s headers: an object, a flat list of names and values, or a list of pairs. */
 type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefined;
 
@@ -43,7 +46,7 @@ export class HeldHead implements ResponseHead {
 
   /** The client has gone: work for it alone is wasted. */
   get gone(): boolean {
-    return this.response.destroyed || this.response.stream?.destroyed === true;
+    return hasGone(this.response);
   }
 
   /** `@NoCompression()` decorates its handler. */

@@ -204,9 +204,12 @@ export class HeldResponse implements Hold {
   private endWith(body: Body, given: Given): void {
     this.phase = 'ended';
     // An unchanged body goes out as it was given: Node writes the head in a text's encoding, but as latin1 before bytes.
-    this.engine.send(this.head, body, (sent) =>
-      this.deliver(sent === body ? given : [sent ?? undefined, undefined, findCallback(given)]),
-    );
+    this.engine.send(this.head, body, (sent) => {
+      if (sent === body) return this.deliver(given);
+      // A kept body includes changes that the application's layers have made to this one again.
+      if (this.wholeLength !== null && sent !== null) this.wholeLength = Buffer.byteLength(sent);
+      this.deliver([sent ?? undefined, undefined, findCallback(given)]);
+    });
   }
 
   private pass(given: Given): void {

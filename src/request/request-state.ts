@@ -1,3 +1,4 @@
+import type { Type } from '@nestjs/common';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DeclaredParameters } from '../core/declared-parameters.js';
@@ -20,9 +21,9 @@ export interface DecidesGates {
   /** Resolves when {@link isOn} can decide; null when it can at once. Never rejects. */
   prepare(state: RequestState, gate: string): Promise<void> | null;
 }
-/** Finds the shared answers of a handler, by the function that Nest calls; `where` names it in logs. */
+/** Finds the shared answers of a controller's handler, by the function that Nest calls. */
 export interface FindsSharedAnswers {
-  find(handler: object, where: string): object;
+  find(controller: Type, handler: Function): object;
 }
 
 /** The application of a request. Decorators find its features here, since they cannot inject them. */

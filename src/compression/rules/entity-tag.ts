@@ -30,7 +30,7 @@ const IF_NONE_MATCH = 'if-none-match';
  * answer would have. Runs before any reader of its headers. Returns the former `If-None-Match`, where that has changed.
  */
 export function translateConditions(request: IncomingMessage, coding: () => ContentCoding | null): string | undefined {
-  const { rawHeaders } = request;
+  const rawHeaders = listRawHeaders(request);
   let before: string | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const { length } = rawHeaders[i]!;
@@ -43,11 +43,17 @@ export function translateConditions(request: IncomingMessage, coding: () => Cont
     if (!isMatch && wanted === null) continue;
     const translated = restoreTags(given, wanted);
     if (translated === given) continue;
-    if (!isMatch) before = request.headers[IF_NONE_MATCH];
+    if (!isMatch) before ??= request.headers[IF_NONE_MATCH];
     rawHeaders[i + 1] = translated;
     request.headers[name] = restoreTags(String(request.headers[name]), wanted);
   }
   return before;
+}
+
+/** Requests of function platforms have parsed headers alone. */
+function listRawHeaders({ rawHeaders, headers }: IncomingMessage): string[] {
+  if (rawHeaders.length > 0) return rawHeaders;
+  return Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
 }
 
 /** Whether `If-None-Match` names the tag that a 200 would carry, by weak comparison (RFC 9110 section 13.1.2). */

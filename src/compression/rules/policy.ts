@@ -71,7 +71,7 @@ export interface ResponseHead {
   header(name: string): FieldValue;
 }
 
-/** Headers of an application that frames the body itself, serves parts of it, or sends its digest (RFC 9530). */
+/** Headers of an application that frames the body itself, serves parts of it, or sends its digest (RFC 9530, RFC 3230). */
 const ITS_OWN = [
   'content-range',
   'accept-ranges',
@@ -79,6 +79,7 @@ const ITS_OWN = [
   'transfer-encoding',
   'content-digest',
   'repr-digest',
+  'digest',
   'content-md5',
 ];
 

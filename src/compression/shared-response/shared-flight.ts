@@ -72,7 +72,6 @@ export interface SharedRouteHost {
 interface FlightRoute {
   readonly host: SharedRouteHost;
   readonly ttlMs: number;
-  readonly waitMs: number;
   readonly varies: boolean;
   keepBody(flight: SharedFlight, body: Body, headers: readonly KeptHeader[]): CachedBody | null;
   free(flight: SharedFlight, kept?: KeptResponse | null): void;
@@ -97,9 +96,11 @@ export class SharedFlight {
     private readonly headersBefore: Headers,
     /** Sign of a known caller, whose answer serves others only where its headers allow it. */
     private readonly own: CallerSign | null,
+    /** No request waits beyond it, monotonic milliseconds. */
+    readonly lateMs: number,
   ) {
     this.result = new Promise((resolve) => (this.resolve = resolve));
-    this.deadline = setTimeout(() => this.late(), route.waitMs).unref();
+    this.deadline = setTimeout(() => this.late(), lateMs - route.host.nowMs()).unref();
   }
 
   /** Keeps the answer if it may serve others, and returns the entry of its body; else ends the flight and returns null. */

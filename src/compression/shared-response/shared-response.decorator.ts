@@ -7,6 +7,7 @@ import { decoratedPlace } from '../../request/decorated-method.js';
 import { PerfError } from '../../core/perf.error.js';
 import { storedRequest, type RequestState } from '../../request/request-state.js';
 import { findTracker, findState } from '../../request/tracker.js';
+import { hasGone } from '../held-head.js';
 import { isUncompressed } from '../uncompressed.js';
 import type { CallerSign, Headers, KeptResponse, SharedFlight } from './shared-flight.js';
 import type { SharedResponseOptions, SharedRoute } from './shared-route.js';
@@ -98,16 +99,16 @@ export class SharedResponseGuard implements CanActivate {
     if (state === null || routes === null || hasBody(request.headers)) return true;
     const handler = context.getHandler();
     if (isUncompressed(handler)) state.uncompressed = true;
-    const shared = routes.find(handler, `${context.getClass().name}.${handler.name}`) as SharedRoute;
+    const shared = routes.find(context.getClass(), handler) as SharedRoute;
     const admission = await shared.admit({
       method: request.method ?? 'GET',
-      url: readTarget(request),
-      host: readHost(request.headers),
+      urls: readTargets(request),
+      hosts: readHosts(request.headers),
       request,
       // `unit` reads results of guards: this one is the last of them.
       sign: () => findSign(request.headers, () => shared.host.units.isForSomebody(state)),
       headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
-      gone: () => hasGone(state.response),
+      gone: () => state.response !== null && hasGone(state.response),
     });
     if (admission.kind === 'gone') return answered();
     if (admission.kind === 'kept') {
@@ -132,21 +133,18 @@ function findSign(headers: IncomingHttpHeaders, isForSomebody: () => boolean): C
   return isForSomebody() ? 'unit' : null;
 }
 
+/** Function platforms give the length as a number. */
 const hasBody = ({ 'content-length': length = '0', 'transfer-encoding': framing }: IncomingHttpHeaders): boolean =>
-  length !== '0' || framing !== undefined;
+  Number(length) !== 0 || framing !== undefined;
 
-/** The host, followed by its forwarded form: an answer may have links that are made of either. */
-function readHost(headers: IncomingHttpHeaders): string {
-  const host = String(headers.host ?? headers[':authority'] ?? '');
-  const forwarded = [headers['x-forwarded-host'], headers['x-forwarded-proto']];
-  if (forwarded.every((value) => value === undefined)) return host;
-  return [host, ...forwarded].map((value) => encodeURIComponent(String(value ?? ''))).join();
-}
+/** The host with its forwarded form: an answer may have links that are made of any of them. */
+const readHosts = (headers: IncomingHttpHeaders): unknown[] =>
+  ['host', ':authority', 'x-forwarded-host', 'x-forwarded-proto'].map((name) => headers[name]);
 
-/** The target as sent, followed by the routed one where middleware has rewritten it. No target has a line break. */
-function readTarget({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string {
+/** The target as sent, followed by the routed one where middleware has rewritten it. */
+function readTargets({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string[] {
   const routed = `${baseUrl}${url}`;
-  return originalUrl === undefined || originalUrl === routed ? routed : `${originalUrl}\n${routed}`;
+  return originalUrl === undefined || originalUrl === routed ? [routed] : [originalUrl, routed];
 }
 
 /**
@@ -172,11 +170,6 @@ function lead(flight: SharedFlight, state: RequestState): void {
   }
   if (response === null || response.destroyed) flight.close(false);
   else response.once('close', () => flight.close(response.headersSent));
-}
-
-/** Whether the client has gone; an HTTP/2 response shows it on its stream. */
-function hasGone(response: { destroyed?: boolean; stream?: { destroyed?: boolean } | null } | null): boolean {
-  return response?.destroyed === true || response?.stream?.destroyed === true;
 }
 
 /** Sends a kept answer, as a handler would: the application's wrappers of the response see it. */

@@ -24,8 +24,6 @@ export interface SharedResponseOptions {
 }
 
 const WAIT_MS = 10_000;
-/** Longer than any name of a host with its port (RFC 1035 section 2.3.4): a longer one gets answers of its own. */
-const MAX_HOST_LENGTH = 261;
 /** Size of a slot beside its texts, bytes. */
 const SLOT_BYTES = 512;
 
@@ -37,10 +35,10 @@ interface Slot {
 /** A request that needs an answer. */
 export interface Caller {
   readonly method: string;
-  /** Path and query, as sent. */
-  readonly url: string;
-  /** As sent. */
-  readonly host: string;
+  /** Path and query as sent, and as routed where middleware has rewritten them. */
+  readonly urls: readonly unknown[];
+  /** The host as sent, and what proxies say of it. */
+  readonly hosts: readonly unknown[];
   /** The framework's request, for `varyBy`. */
   readonly request: unknown;
   /** Response headers that are there before the handler. */
@@ -83,19 +81,18 @@ export class SharedRoute {
 
   /** @throws what `varyBy` throws, and PERF_ERR_DECORATOR when it returns no string */
   async admit(caller: Caller): Promise<Admission> {
-    const { varyBy } = this.options;
-    const { method, url, host, request } = caller;
-    if (host.length > MAX_HOST_LENGTH) return { kind: 'alone' };
     const own = this.findOwnSign(caller);
-    // A space ends a request target and is encoded in a host, so no two different callers make one key.
-    const target = `GET ${encodeURIComponent(host.toLowerCase())} ${url}`;
-    const key = varyBy === undefined ? target : `${target} ${requireText(varyBy(request as PerfRequest))}`;
-    if (method !== 'GET') return this.admitHead(key, own);
+    const key = this.writeKey(caller);
+    if (caller.method !== 'GET') return this.admitHead(key, own);
+    let lateMs = this.host.nowMs() + this.waitMs;
     // One waiter takes over an abandoned answer; after a second abandoned one no waiter waits for a third.
     for (let handedOver = false; ; handedOver = true) {
-      const found = this.find(key, caller, own);
+      const found = this.find(key, caller, own, lateMs);
       if (found !== null) return found;
-      const result = await this.slots.get(key)?.flight?.result;
+      const flight = this.slots.get(key)!.flight!;
+      const result = await flight.result;
+      // A request that waits for two flights waits no longer than for one.
+      lateMs = flight.lateMs;
       if (caller.gone()) return { kind: 'gone' };
       if (result === 'not-shareable' || (result === 'abandoned' && handedOver)) return { kind: 'alone' };
       if (result === 'late') {
@@ -108,6 +105,13 @@ export class SharedRoute {
     }
   }
 
+  /** Texts in JSON: no two different callers make one key. */
+  private writeKey({ hosts, urls, request }: Caller): string {
+    const { varyBy } = this.options;
+    const variant = varyBy === undefined ? [] : [requireText(varyBy(request as PerfRequest))];
+    return JSON.stringify(hosts).toLowerCase() + JSON.stringify([urls, ...variant]);
+  }
+
   /** A HEAD gets the head of its GET's answer; it makes none, since its body goes nowhere. */
   private admitHead(key: string, own: CallerSign | null): Admission {
     const kept = this.slots.get(key)?.kept ?? null;
@@ -116,15 +120,16 @@ export class SharedRoute {
   }
 
   /** Decides without waiting; null while the only answer is being made. */
-  private find(key: string, caller: Caller, own: CallerSign | null): Admission | null {
+  private find(key: string, caller: Caller, own: CallerSign | null, lateMs: number): Admission | null {
     const { kept = null, flight = null } = this.slots.get(key) ?? {};
-    if (own !== null && kept?.serves(true) !== true) return { kind: 'lead', flight: this.lead(key, caller, kept, own) };
+    const lead = (): Admission => ({ kind: 'lead', flight: this.lead(key, caller, kept, own, lateMs) });
+    if (own !== null && kept?.serves(true) !== true) return lead();
     if (kept !== null) {
       const now = this.host.nowMs();
       if (now < kept.expiresMs) return { kind: 'kept', kept };
       if (flight !== null && now < kept.staleUntilMs) return { kind: 'kept', kept };
     }
-    return flight === null ? { kind: 'lead', flight: this.lead(key, caller, kept, own) } : null;
+    return flight === null ? lead() : null;
   }
 
   /** The sign of a known caller, who gets an answer of their own; null: the answer may be shared. */
@@ -133,8 +138,14 @@ export class SharedRoute {
   }
 
   /** `own`: the answer serves others only where its headers allow it, and no request waits for it unless the previous one did. */
-  private lead(key: string, caller: Caller, previous: KeptResponse | null, own: CallerSign | null): SharedFlight {
-    const flight = new SharedFlight(this, key, previous, caller.headers(), own);
+  private lead(
+    key: string,
+    caller: Caller,
+    previous: KeptResponse | null,
+    own: CallerSign | null,
+    lateMs: number,
+  ): SharedFlight {
+    const flight = new SharedFlight(this, key, previous, caller.headers(), own, lateMs);
     if (own !== null && previous?.serves(true) !== true) return flight;
     const slot = this.slots.get(key);
     if (slot === undefined) this.slots.set(key, { kept: previous, flight });

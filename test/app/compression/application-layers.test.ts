@@ -124,6 +124,23 @@ describe.each(kinds)("an application's own layers on %s", (kind) => {
     expect([fatal.length, ran]).toEqual([0, 1]);
   });
 
+  it('change a shared answer once, whatever they put around `end`', async () => {
+    await start((app) =>
+      use(app, (_request, response, next) => {
+        const { end } = response;
+        response.end = function (this: ServerResponse, ...given: unknown[]): ServerResponse {
+          return end.apply(this, [`[${String(given[0])}]`] as never);
+        } as never;
+        next();
+      }),
+    );
+    for (const coding of ['identity', 'identity', 'br', 'identity']) {
+      const { text, headers, raw } = await get('shared', {}, coding);
+      expect(JSON.parse(text)).toEqual([{ ran: 1, rows: rows(5_000) }]);
+      if (headers['content-length'] !== undefined) expect(headers['content-length']).toBe(String(raw.byteLength));
+    }
+  });
+
   it('cache what each client can read, as apicache does', async () => {
     let cached: { status: number; headers: object; body: unknown } | null = null;
     await start((app) =>

@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { request as send } from 'node:http';
-import { All, Controller, Get, Headers, type INestApplication, Query, Req, Res } from '@nestjs/common';
+import { PassThrough } from 'node:stream';
+import { All, Controller, Get, Headers, type INestApplication, Query, Req, Res, StreamableFile } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defer, SharedResponse } from '../../../src/index.js';
@@ -25,6 +26,7 @@ let runs = 0;
 let deferred: (string | undefined)[] = [];
 let hang: Promise<unknown> = Promise.resolve();
 let began: (() => void) | null = null;
+let streams: PassThrough[] = [];
 
 const TTL = { ttlMs: 60_000 };
 
@@ -84,6 +86,18 @@ class AttacksController {
     return { run, who, now: caller.getStore() };
   }
 
+  @Get('stream')
+  @SharedResponse({ ttlMs: 60_000, waitMs: 600_000 })
+  async stream(): Promise<StreamableFile> {
+    runs += 1;
+    const lines = new PassThrough();
+    streams.push(lines);
+    began?.();
+    await hang;
+    lines.write('a line\n');
+    return new StreamableFile(lines, { type: 'text/plain' });
+  }
+
   @All('changes')
   changes(): unknown {
     return { changed: ++runs };
@@ -99,6 +113,7 @@ describe.each(kinds)('attacks on shared answers on %s', (kind) => {
     deferred = [];
     hang = Promise.resolve();
     began = null;
+    streams = [];
     const enter = (request: IncomingMessage, _response: ServerResponse, next: () => void): void => {
       const override = request.headers['x-http-method-override'];
       if (typeof override === 'string') request.method = override;
@@ -128,6 +143,16 @@ describe.each(kinds)('attacks on shared answers on %s', (kind) => {
     ['a subdomain', { host: 'a.shop.test' }, { host: 'b.shop.test' }],
     ['a forwarded host', { 'x-forwarded-host': 'evil.test' }, {}],
     ['a forwarded protocol', { 'x-forwarded-proto': 'http' }, {}],
+    [
+      'an empty forwarded host',
+      { 'x-forwarded-host': '', 'x-forwarded-proto': 'https' },
+      { 'x-forwarded-proto': 'https' },
+    ],
+    [
+      'a host that reads as three',
+      { host: 'a.test,b.test,https' },
+      { host: 'a.test', 'x-forwarded-host': 'b.test', 'x-forwarded-proto': 'https' },
+    ],
     ['a port', { host: 'shop.test:1' }, { host: 'shop.test' }],
     ['a session', { cookie: 'sid=1' }, { cookie: 'sid=2' }],
     ['a token', { authorization: 'Bearer 1' }, { authorization: 'Bearer 2' }],
@@ -221,6 +246,19 @@ describe.each(kinds)('attacks on shared answers on %s', (kind) => {
     ]);
     leader.destroy();
     await expect.poll(() => new Set(deferred)).toEqual(new Set(['one', 'two']));
+  });
+
+  it('whoever waits for what turns out to be a stream does not wait for its end', async () => {
+    let release!: () => void;
+    hang = new Promise<void>((resolve) => (release = resolve));
+    const running = new Promise<void>((resolve) => (began = resolve));
+    const first = get('stream');
+    await running;
+    const second = get('stream');
+    release();
+    await expect.poll(() => runs).toBe(2);
+    for (const stream of streams) stream.end();
+    expect([(await first).text, (await second).text]).toEqual(['a line\n', 'a line\n']);
   });
 
   it('whoever takes over from a client that has left runs the handler as itself, once', async () => {

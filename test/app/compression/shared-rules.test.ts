@@ -78,6 +78,26 @@ class VersionedController {
   }
 }
 
+abstract class InheritedController {
+  protected abstract readonly version: string;
+
+  @Get()
+  @SharedResponse({ ttlMs: 60_000 })
+  list(): string {
+    return this.version;
+  }
+}
+
+@Controller({ path: 'inherited', version: '1' })
+class FirstController extends InheritedController {
+  protected readonly version = 'first';
+}
+
+@Controller({ path: 'inherited', version: '2' })
+class SecondController extends InheritedController {
+  protected readonly version = 'second';
+}
+
 describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
   let test: TestApp;
   const start = async (
@@ -101,12 +121,19 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
 
   it('of one version answers no other', async () => {
     await start(
-      [VersionedController],
+      [VersionedController, FirstController, SecondController],
       (app) => void app.enableVersioning({ type: VersioningType.HEADER, header: 'x-version' }),
     );
-    const of = async (version: string): Promise<string> =>
-      (await callAccepting(`${test.url}/api/versioned`, 'gzip', { headers: { 'x-version': version } })).text;
-    expect([await of('1'), await of('2'), await of('1'), await of('2')]).toEqual(['1.1', '2.1', '1.1', '2.1']);
+    const of = async (path: string): Promise<string[]> => {
+      const answers: string[] = [];
+      for (const version of ['1', '2', '1', '2']) {
+        const headers = { 'x-version': version };
+        answers.push((await callAccepting(`${test.url}/api/${path}`, 'gzip', { headers })).text);
+      }
+      return answers;
+    };
+    expect(await of('versioned')).toEqual(['1.1', '2.1', '1.1', '2.1']);
+    expect(await of('inherited')).toEqual(['first', 'second', 'first', 'second']);
   });
 
   it('is not stored where a cookie is set while its head is written', async () => {

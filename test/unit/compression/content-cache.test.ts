@@ -18,7 +18,7 @@ class CountingCompressor extends Compressor {
     super(none, 1);
   }
 
-  override encode(...given: Parameters<Compressor['encode']>): Encoded | null | Promise<Encoded | null> {
+  override encode(...given: Parameters<Compressor['encode']>): Encoded {
     this.runs += 1;
     return this.fails ? Promise.reject(new Error('out of memory')) : super.encode(...given);
   }
@@ -63,7 +63,7 @@ describe('the content cache', () => {
     const cache = new ContentCache(MIB);
     const entry = cache.add(Buffer.from(text(7, 1_500)))!;
     const encoded = await entry.encoded('gzip', new Compressor(none, 1), false);
-    for (const bytes of [entry.source as Buffer, encoded!.bytes]) expect(bytes.buffer.byteLength).toBe(bytes.length);
+    for (const bytes of [entry.source as Buffer, encoded!]) expect(bytes.buffer.byteLength).toBe(bytes.length);
   });
 
   it('stays within its bytes under 10 000 bodies, encodings included', async () => {
@@ -139,7 +139,7 @@ describe('the content cache', () => {
     const pending = busy.encoded('br', new CountingCompressor(), false);
     expect(pending).toBeInstanceOf(Promise);
     const others = [2, 3].map((seed) => cache.keep(text(seed, 48_000), 0, () => {})!);
-    expect(decode('br', (await pending)!.bytes).toString()).toBe(busy.source);
+    expect(decode('br', (await pending)!).toString()).toBe(busy.source);
     expect(cache.bytes).toBe(others[0]!.bytes + others[1]!.bytes);
   });
 });
@@ -153,7 +153,7 @@ describe('a cached body', () => {
     const all = await Promise.all(Array.from({ length: 50 }, async () => entry.encoded('gzip', compressor, true)));
     expect(compressor.runs).toBe(1);
     expect(new Set(all).size).toBe(1);
-    expect(decode('gzip', all[0]!.bytes).toString()).toBe(entry.source);
+    expect(decode('gzip', all[0]!).toString()).toBe(entry.source);
     expect(entry.codings).toEqual(['gzip']);
   });
 
@@ -163,7 +163,7 @@ describe('a cached body', () => {
     compressor.fails = true;
     await expect(entry.encoded('gzip', compressor, false)).rejects.toThrow('out of memory');
     compressor.fails = false;
-    expect((await entry.encoded('gzip', compressor, false))?.level).toBe(6);
+    expect(decode('gzip', (await entry.encoded('gzip', compressor, false))!).toString()).toBe(entry.source);
   });
 
   it('is null where encoding would make it larger', () => {

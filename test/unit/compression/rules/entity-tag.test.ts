@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { makeTag } from '../../../../src/compression/content-cache.js';
-import { namesTag, restoreTags, tagRepresentation } from '../../../../src/compression/rules/entity-tag.js';
+import {
+  namesTag,
+  restoreTags,
+  tagRepresentation,
+  translateConditions,
+} from '../../../../src/compression/rules/entity-tag.js';
 
 describe('entity tags', () => {
   it('are strong, the same for one content and different for every representation', () => {
@@ -22,6 +27,16 @@ describe('entity tags', () => {
     }
     expect(restoreTags('W/"a;;br", "b", W/"c;gzip"', null)).toBe('"a", "b", W/"c"');
     expect(restoreTags('W/"a;;br", W/"c;gzip"', 'gzip')).toBe('W/"a;;br", W/"c"');
+  });
+
+  it("of two lines of one header become the application's, and the client's stay known", () => {
+    const given = ['W/"a;;br"', 'W/"b;;br"'];
+    const request = {
+      rawHeaders: given.flatMap((tag) => ['If-None-Match', tag]),
+      headers: { 'if-none-match': given.join(', ') },
+    };
+    expect(translateConditions(request as never, () => 'br')).toBe(given.join(', '));
+    expect(request.headers['if-none-match']).toBe('"a", "b"');
   });
 
   it('match weakly, but never across codings or contents', () => {

@@ -53,6 +53,7 @@ describe('what may be encoded', () => {
       ['content-encoding', 'gzip'],
       ['content-range', 'bytes 0-1/2'],
       ['content-digest', 'sha-256=:4REjxQ4yrqUVicfSKYNO/cF9zNj5ANbzgDZt3/h3Qxo=:'],
+      ['digest', 'SHA-256=4REjxQ4yrqUVicfSKYNO/cF9zNj5ANbzgDZt3/h3Qxo='],
       ['cache-control', 'public, No-Transform'],
     ] as const) {
       expect(mayEncode(head(200, { ...json, [name]: value }))).toBe(false);

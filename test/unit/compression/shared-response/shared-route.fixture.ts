@@ -47,7 +47,15 @@ export function route({
     url = '/feed',
     { request = {}, before = {}, host = 'a.test', sign = null, gone = false }: Asking = {},
   ): Promise<Admission> =>
-    shared.admit({ method: 'GET', url, host, request, headers: () => before, sign: () => sign, gone: () => gone });
+    shared.admit({
+      method: 'GET',
+      urls: [url],
+      hosts: [host],
+      request,
+      headers: () => before,
+      sign: () => sign,
+      gone: () => gone,
+    });
   const land = async (admission: Admission, body: string, view = answer()): Promise<boolean> => {
     const { flight } = admission as { flight: SharedFlight };
     const isKept = flight.keep(view, body) !== null;
