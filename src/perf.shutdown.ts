@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { MAX_TIMER_MS } from './core/clock.js';
 import { describeReason } from './core/reason.js';
 import { listenShared } from './core/shared-listener.js';
@@ -102,10 +102,9 @@ export class Shutdown {
   async closing(): Promise<void> {
     this.begin();
     this.mark(WAITED);
-    // Node's `close()` waits for clients that send again and again on a kept connection: the next answer ends it.
-    this.server?.prependListener('request', ({ httpVersionMajor }, response) => {
-      if (httpVersionMajor === 1) response.setHeader('connection', 'close');
-    });
+    // Node's `close()` waits for kept connections, also for one that is idle after an answer under way: each answer ends its own.
+    for (const { request, response } of this.parts.application.requests.states()) endConnection(request, response);
+    this.server?.prependListener('request', endConnection);
     for (const feature of this.parts.features()) await this.isolated('closing', () => feature.closing?.());
     this.mark(NO_JOBS);
   }
@@ -140,8 +139,7 @@ export class Shutdown {
     application.logger.warn(
       `The server has not closed within ${this.requestsMs} ms: open requests go on, deferred work is drained and records are flushed now.`,
     );
-    for (const feature of features())
-      if (feature.drainsEarly === true) await this.isolated('draining', () => feature.drain?.(this.drainLeftMs, 0));
+    for (const feature of features()) await this.isolated('draining', () => feature.drainEarly?.(this.drainLeftMs));
     await this.isolated('flushing', () => application.recorder.flush(this.flushLeftMs));
   }
 
@@ -220,6 +218,10 @@ export class Shutdown {
       logger.warn(`${doing} failed: ${describeReason(error)}. Everything else is closed all the same.`);
     }
   }
+}
+
+function endConnection(request: IncomingMessage | null, response: ServerResponse | null): void {
+  if (request?.httpVersionMajor === 1 && response?.headersSent === false) response.setHeader('connection', 'close');
 }
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;

@@ -47,7 +47,8 @@ export class DeferEngine {
   private readonly jobs = new Map<JobQueue, JobOutbox>();
   /** Handlers that run, and whose work is not armed yet: a shutdown waits for them, `idle()` does not. */
   private handlers = 0;
-  private closed = false;
+  private workerStopped: Promise<void> | null = null;
+  closed = false;
 
   constructor(
     readonly options: ResolvedDeferOptions,
@@ -135,21 +136,27 @@ export class DeferEngine {
     return capacities.filter(({ left }) => left <= 0).map(({ whyFull }) => whyFull);
   }
 
-  /** Finishes or hands over what was accepted, within the deadline; then closes everything and reports by name what was cut off. */
-  async drain(deadlineMs: number): Promise<void> {
-    const { durable } = this;
+  /** Finishes or hands over what was accepted, within the deadline. What comes later is accepted as well, until {@link drain}. */
+  async finish(deadlineMs: number): Promise<void> {
     const startedMs = performance.now();
     const leftMs = (): number => Math.max(0, deadlineMs - (performance.now() - startedMs));
     this.queue.hurry();
     const waiting = setTimeout(() => this.reportWaits(deadlineMs), LONG_DRAIN_MS).unref();
-    const workerStopped = durable?.stopWorker(leftMs());
+    this.workerStopped ??= this.durable?.stopWorker(leftMs()) ?? Promise.resolve();
     await within(leftMs(), () => this.drained());
-    await workerStopped;
+    await this.workerStopped;
     // A handler that has not ended by now has probably given up writing to its client.
     for (const work of this.undecided) work.handlerEnded(true);
     // The last durable jobs may have deferred something themselves.
     await within(Math.max(LAST_MS, leftMs()), () => this.drained());
     clearTimeout(waiting);
+  }
+
+  /** Finishes within the deadline; then closes everything and reports by name what was cut off. */
+  async drain(deadlineMs: number): Promise<void> {
+    const { durable } = this;
+    const startedMs = performance.now();
+    await this.finish(deadlineMs);
     this.closed = true;
     const closing = `were cut off after ${deadlineMs} ms`;
     const inProcess = [this.queue, ...this.allLanes(), ...this.jobs.values()].flatMap((part) => part.close(CUT_OFF));
@@ -163,7 +170,8 @@ export class DeferEngine {
       this.shared.report(cause, `${cause}: they stay on disk and are sent at the next start, or by another process.`);
     }
     this.counters.close();
-    await durable?.closeStore(Math.max(LAST_WORD_MS, leftMs()));
+    const leftMs = deadlineMs - (performance.now() - startedMs);
+    await durable?.closeStore(Math.max(LAST_WORD_MS, leftMs));
   }
 
   private reportCut(what: string, names: readonly string[], advice: string): void {

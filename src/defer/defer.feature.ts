@@ -23,7 +23,6 @@ const NEWEST = 30;
 export class DeferFeature implements Feature {
   readonly service: Deferrer;
   readonly engine: DeferEngine | null;
-  readonly drainsEarly = true;
   private draining: Promise<void> | null = null;
 
   constructor(
@@ -83,10 +82,21 @@ export class DeferFeature implements Feature {
     await this.engine?.durable?.pauseWorker();
   }
 
+  async drainEarly(leftMs: number): Promise<void> {
+    await this.engine?.finish(this.limit(leftMs));
+  }
+
   drain(leftMs: number): Promise<void> {
+    return (this.draining ??= this.engine?.drain(this.limit(leftMs)) ?? Promise.resolve());
+  }
+
+  /** Nest closes the microservices of a hybrid application after its HTTP server: `defer()` works until here. */
+  close(): void {
     runningDeferrers.delete(this.service);
-    const { engine } = this;
-    return (this.draining ??= engine?.drain(Math.min(leftMs, engine.options.drainTimeoutMs)) ?? Promise.resolve());
+  }
+
+  private limit(leftMs: number): number {
+    return Math.min(leftMs, this.engine!.options.drainTimeoutMs);
   }
 }
 

@@ -213,7 +213,7 @@ export class Deferrer {
   static findForCaller(): Deferrer {
     const owner = requestContext.getStore()?.owner;
     const all = [...runningDeferrers].filter(({ requests }) => owner === undefined || requests === owner);
-    const found = all.find(({ engine, booted }) => engine !== null && booted) ?? all[0];
+    const found = all.find(({ engine, booted }) => engine?.closed === false && booted) ?? all[0];
     if (found === undefined) throw new PerfError('PERF_ERR_OFF', NOBODY_RUNS);
     if (found.engine === null) throw offError('defer()');
     return found;

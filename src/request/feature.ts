@@ -39,8 +39,8 @@ export interface Feature {
   closing?(): void | Promise<void>;
   /** The server has closed: finishes accepted work, pushes the last records, leaves no timer or thread. Milliseconds that are left. */
   drain?(drainMs: number, flushMs: number): void | Promise<void>;
-  /** Its accepted work runs also where open requests hold the server for long. */
-  readonly drainsEarly?: true;
+  /** Open requests hold the server for long: finishes accepted work, and still accepts more. */
+  drainEarly?(drainMs: number): Promise<void>;
   close?(flushMs: number): void | Promise<void>;
 }
 

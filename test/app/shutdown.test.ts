@@ -125,4 +125,18 @@ describe.each(adapters)('the end of an application on %s', (adapter) => {
     await closing;
     expect(steps.at(-1)).toBe('databases close');
   });
+
+  it('ends a kept connection with the answer under way', async () => {
+    const { app, url } = await start(adapter, {});
+    isOpen = false;
+    const answer = fetch(`${url}/stream`);
+    await until('the request runs', () => isOpen);
+    const closing = app.close();
+    await until('it waits', () => isWaiting);
+    closeStream();
+    expect((await answer).headers.get('connection')).toBe('close');
+    await (await answer).text();
+    go();
+    await closing;
+  });
 });
