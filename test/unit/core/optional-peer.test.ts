@@ -1,7 +1,12 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { optionalPeer } from '../../../src/core/optional-peer.js';
+import { installedPeer, optionalPeer } from '../../../src/core/optional-peer.js';
 
 const absent = 'a-package-nobody-has-published-yet';
+
+/** As Jest's: an error of another realm. */
+const foreignError = (code: string, message: string): unknown =>
+  Object.assign(runInNewContext('new Error()') as Error, { code, message });
 
 describe('optionalPeer', () => {
   it('returns the module', async () => {
@@ -18,6 +23,28 @@ describe('optionalPeer', () => {
       message: `PERF_ERR_MISSING_PEER: thatSink() needs the package \`${absent}\`, which is not installed. Run: npm install ${absent}`,
     });
   });
+
+  it('names them in a realm of a test runner', async () => {
+    const error = foreignError('MODULE_NOT_FOUND', "Cannot find module 'prom-client' from 'x.js'");
+    await expect(optionalPeer('prom-client', 'x()', () => Promise.reject(error))).rejects.toMatchObject({
+      message:
+        'PERF_ERR_MISSING_PEER: x() needs the package `prom-client`, which is not installed. Run: npm install prom-client',
+    });
+    await expect(installedPeer('prom-client', () => Promise.reject(error))).resolves.toBeNull();
+  });
+
+  it.each(["export * from './x.js'", "import './x.js'"])(
+    'says why a test runner that reads CommonJS cannot load it: %s',
+    async (source) => {
+      const load = async (): Promise<unknown> => runInNewContext(source);
+      await expect(optionalPeer('cockatiel', '`resilience()`', load)).rejects.toMatchObject({
+        code: 'PERF_ERR_MISSING_PEER',
+        message:
+          'PERF_ERR_MISSING_PEER: `resilience()` needs the package `cockatiel`, whose installed version is an ES module, which Jest cannot load. ' +
+          'Install a version that has CommonJS too, or name it in `transformIgnorePatterns`',
+      });
+    },
+  );
 
   it('does not blame the package when one of its own dependencies is missing', async () => {
     const error = Object.assign(
