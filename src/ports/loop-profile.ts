@@ -7,7 +7,10 @@ export abstract class LoopShares {
   abstract ownCpuMs(routes: readonly Route[]): Estimate | null;
   /** Share of the time in which the loop ran code of these routes, 0 to 1. */
   abstract shareOfLoop(routes: readonly Route[]): number;
-  /** Milliseconds of the loop that a route has taken since the application started; null while nothing is sampled. */
+  /**
+   * Milliseconds of the loop that a route has taken since the application started. Null while nothing is sampled,
+   * and of a resolver: its samples count for the HTTP request.
+   */
   abstract sampledMs(route: Route): number | null;
 }
 

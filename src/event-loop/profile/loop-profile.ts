@@ -75,7 +75,9 @@ export class LoopProfile implements LoopShares {
 
   requestEnded({ route, endedMs }: RequestState): void {
     this.turn(endedMs);
-    if (route !== null) this.current.count(route).ended += 1;
+    if (route === null) return;
+    this.current.count(route).ended += 1;
+    if (!this.totalMs.has(route)) this.totalMs.set(route, 0);
   }
 
   collect(maxNodes: number): SampledWindow {
@@ -117,7 +119,7 @@ export class LoopProfile implements LoopShares {
 
   sampledMs(route: Route): number | null {
     if (this.recent().every(({ samples }) => samples === 0)) return null;
-    return this.totalMs.get(route) ?? 0;
+    return this.totalMs.get(route) ?? null;
   }
 
   private turn(nowMs: number): void {

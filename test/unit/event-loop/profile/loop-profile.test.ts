@@ -81,6 +81,16 @@ describe('own CPU', () => {
     }
     expect(loop.profile.ownCpuMs([graphql])).toMatchObject({ mean: 50, samples: 20 });
     expect(loop.profile.ownCpuMs([resolver])).toBeNull();
+    expect(loop.profile.sampledMs(graphql)).toBe(1_000);
+    expect(loop.profile.sampledMs(resolver)).toBeNull();
+  });
+
+  it('is 0 of a route whose requests no sample has met', () => {
+    const loop = new SimulatedLoop(randomOf(1));
+    const [busy, quick] = [route('/busy'), route('/quick')];
+    loop.profile.add(sampleOf(loop, loop.request(busy)), 50);
+    loop.profile.requestEnded(loop.request(quick));
+    expect(loop.profile.sampledMs(quick)).toBe(0);
   });
 
   it('adds up routes that share a row', () => {
