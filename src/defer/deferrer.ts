@@ -135,7 +135,7 @@ export class Deferrer {
     if (this.works === null) {
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',
-        `\`${what}\` with a class works once the application has booted. Call it in \`onApplicationBootstrap\` or later.`,
+        `\`${what}\` with a class works once the providers are known. Call it in \`onModuleInit\` or later.`,
       );
     }
     if (read.durable && engine.durable === null) throw noStoreError(`${what} of ${type.name} is durable`);

@@ -18,12 +18,15 @@ import { spilledIn } from '../fixtures/spilled.js';
 import { until } from '../fixtures/until.js';
 import { SendReceipt, startDeferring, WorkLog, WriteAudit } from '../fixtures/works.js';
 
-/** Enqueues before anything listens, and after all is closed. */
+/** Enqueues too early, before anything listens, and after all is closed. */
 @Injectable()
 class Eager implements OnModuleInit, OnApplicationShutdown {
   enqueued: unknown = null;
   late: unknown = null;
-  constructor(@Inject(Deferrer) private readonly deferrer: Deferrer) {}
+  readonly early: Promise<unknown>;
+  constructor(@Inject(Deferrer) private readonly deferrer: Deferrer) {
+    this.early = deferrer.enqueue(SendReceipt, { order: 'early' }).catch((error: unknown) => error);
+  }
   async onModuleInit(): Promise<void> {
     this.enqueued = await this.deferrer.enqueue(SendReceipt, { order: 'eager' }).catch((error: unknown) => error);
   }
@@ -122,9 +125,10 @@ it('stores work durably at once from any code, and resolves when Redis has it', 
 });
 
 it.each([true, false])(
-  'stores from onModuleInit on, and says so when all is closed (with a spill: %s)',
+  'stores from onModuleInit on, and says so before, and when all is closed (with a spill: %s)',
   async (spill) => {
     const app = await start(durable(spill ? { spillPath: temporaryFolder() } : {}), [Eager]);
+    expect(String(await app.app.get(Eager).early)).toContain('Call it in `onModuleInit` or later');
     expect(app.app.get(Eager).enqueued).toMatchObject({ id: expect.any(String) });
     await until('it to run', () => app.log.ran.length === 1);
     await app.close();

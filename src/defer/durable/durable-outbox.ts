@@ -127,6 +127,8 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     item.written = spill.append(item.parcel).then((place) => {
       if (!item.isOver) item.place = place;
       else if (place !== null) spill.strike([place]);
+      // Its request may go on for long.
+      if (place !== null && !item.hasCapacity) item.dropData();
       return place === null && this.capacity.overflow === 'reject' ? unwrittenError(item.name) : null;
     });
     return item;

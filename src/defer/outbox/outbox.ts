@@ -39,11 +39,16 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
 
   constructor(
     private readonly outbox: Outbox<P>,
-    readonly parcel: P,
+    public parcel: P,
     readonly when: DeferWhen | null = null,
     /** Called with null once it is stored. */
     readonly ended: (error: Error | null) => void = () => {},
   ) {}
+
+  /** Lets go of its data, where that is on disk. */
+  dropData(): void {
+    this.parcel = { ...this.parcel, json: undefined };
+  }
 
   get name(): string {
     return this.parcel.name;

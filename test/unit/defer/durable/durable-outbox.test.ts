@@ -142,6 +142,24 @@ describe('durable work in front of a store that comes and goes', () => {
     ]);
   });
 
+  it('what is on disk takes no memory, also while its request goes on', async () => {
+    const { durable } = await start({ away: true, spillBytes: MIB * 512, maxPending: 1 });
+    const request = new RequestWork(new Set());
+    const [count, bytes] = [100, MIB];
+    const heldBytes = (): number => {
+      gc!();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = heldBytes();
+    for (let i = 0; i < count; i++) {
+      const armed = durable.arm(getOrAdd(`e-${i}`, `${i}`.padEnd(bytes, 'x')), null, request)!;
+      request.arm(armed);
+      await armed.written;
+    }
+    expect(heldBytes() - before).toBeLessThan((count * bytes) / 2);
+    expect(request.size).toBe(count);
+  });
+
   it('what is taken back from the disk leaves the event loop its turns', async () => {
     const first = await start({ away: true, spillBytes: MIB * 8 });
     await Promise.all(Array.from({ length: 5_000 }, (_, i) => first.durable.enqueue(getOrAdd(`e-${i}`))));
