@@ -35,7 +35,8 @@ export class PendingBlocks implements RecordHold {
   }
 
   hold(state: RequestState, release: (state: RequestState) => void): boolean {
-    if (this.blocks.length === 0 || !this.blocks.some(({ block }) => block.endMs > state.startedMs)) return false;
+    const { startedMs, endedMs } = state;
+    if (!this.blocks.some(({ block }) => block.endMs > startedMs && block.startMs < endedMs)) return false;
     this.held.push({ state, release });
     return true;
   }

@@ -10,7 +10,8 @@ const owner: RequestOwner = {
   nextId: () => 'id',
   findRoute: () => null,
 };
-const request = (startedMs: number): RequestState => new RequestState(null, null, startedMs, owner);
+const request = (startedMs: number, endedMs = startedMs + 50): RequestState =>
+  Object.assign(new RequestState(null, null, startedMs, owner), { endedMs });
 const block = (startMs: number, endMs: number): SeenBlock => ({
   inFlight: [],
   samples: [],
@@ -70,6 +71,17 @@ describe('blocks between their end and their classification', () => {
     expect(released).toEqual([]);
     await pass(15);
     expect(released).toEqual([victim]);
+  });
+
+  it('hold back no record for longer than those that it overlaps: under load there is always a later one', async () => {
+    const released: RequestState[] = [];
+    pending.add(block(0, 100));
+    pending.hold(request(50, 101), (state) => released.push(state));
+    for (let i = 0; i < 10 && released.length === 0; i++) {
+      await pass(50);
+      pending.add(block(nowMs - 45, nowMs));
+    }
+    expect(nowMs).toBe(200);
   });
 
   it('are all judged and released on close', () => {
