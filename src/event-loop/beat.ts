@@ -15,6 +15,7 @@ export const WORD = {
   /** 1 while an inspector session of the thread is connected. */
   connected: 8,
   debugged: 9,
+  /** 1 once the thread's program has begun. */
   started: 10,
 } as const;
 export const WORDS = 11;

@@ -24,6 +24,8 @@ const ANSWER_MS = 2_000;
 const STOP_DEADLINE_MS = 1_000;
 const EXIT_DEADLINE_MS = 50;
 const DISCONNECT_MS = 2;
+/** After its end by an error, as for want of memory. */
+const RESTART_MS = 5_000;
 /** Room to read a map file of two and a half times the mappings that are kept. */
 const HEAP_MB = 128;
 
@@ -49,6 +51,7 @@ export class SamplerWorker {
   private readonly waiting = new Map<number, (answer: ThreadAnswer | null) => void>();
   private questions = 0;
   private ignoreExit = (): void => {};
+  private restart: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly words: Int32Array,
@@ -73,7 +76,7 @@ export class SamplerWorker {
       this.worker = inRootContext(() => this.startThread());
       this.ignoreExit = listenShared(process, 'exit', this.stopBeforeExit);
     } catch (error) {
-      this.failed(error);
+      this.loseThread(null, error);
     }
   }
 
@@ -89,6 +92,7 @@ export class SamplerWorker {
   stop(): Promise<void> {
     this.stopBeforeExit();
     this.ignoreExit();
+    clearTimeout(this.restart);
     const { worker } = this;
     this.worker = null;
     this.answerAll();
@@ -147,6 +151,8 @@ export class SamplerWorker {
       loaderMaps: process.sourceMapsEnabled,
       witness: witness === null ? null : { ...witness.options, methods: witness.methods() },
     };
+    Atomics.store(words, WORD.started, 0);
+    Atomics.store(words, WORD.connected, 0);
     const worker = new Worker(samplerSource(), {
       eval: true,
       name: 'nestjs-perf sampler',
@@ -156,7 +162,8 @@ export class SamplerWorker {
       argv: [],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
     });
-    worker.on('error', (error) => this.failed(error));
+    worker.on('error', (error) => this.loseThread(worker, error));
+    worker.on('exit', (code) => this.loseThread(worker, new Error(`it exited with code ${code}`)));
     worker.on('message', (message: ThreadMessage) => {
       // By now the main thread has cleaned up after the samples: that runs before a listener does.
       if ('stopped' in message) send(worker, 'end');
@@ -194,12 +201,18 @@ export class SamplerWorker {
     turnWhile(() => true, DISCONNECT_MS);
   };
 
-  private failed(error: unknown): void {
+  /** Null: the thread could not be made. One that never ran its program is not started again: this process can have none. */
+  private loseThread(worker: Worker | null, error: unknown): void {
+    if (this.worker !== worker) return;
     this.worker = null;
     this.answerAll();
-    const cause = `the event-loop sampler ended: ${describeReason(error)}`;
-    this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests.`);
-    this.witness?.failed(describeReason(error));
+    const comesBack = worker !== null && Atomics.load(this.words, WORD.started) === 1;
+    const reason = describeReason(error);
+    const cause = `the event-loop sampler ended: ${reason}`;
+    const after = comesBack ? ` until it starts again in ${RESTART_MS / 1_000} s` : '';
+    this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests${after}.`);
+    this.witness?.failed(reason, comesBack);
+    if (comesBack) this.restart = inRootContext(() => setTimeout(() => this.start(), RESTART_MS).unref());
   }
 }
 

@@ -60,7 +60,7 @@ export function samplerThread(
   parentPort!.on('message', receive);
   const server =
     witness === null ? null : startWitness(witness, observe, (message) => parentPort!.postMessage(message));
-  if (takesSamples) Atomics.store(words, WORD.started, 1);
+  Atomics.store(words, WORD.started, 1);
   schedule();
 
   function nowMs(): number {

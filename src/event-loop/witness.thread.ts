@@ -67,11 +67,13 @@ export function serveWitness(
   server.maxConnections = 100;
   let hasFailed = false;
   let retry: NodeJS.Timeout | undefined;
-  server.on('error', ({ message, code }: NodeJS.ErrnoException) => {
+  server.on('error', ({ message }) => {
+    // No file descriptor was left for a connection.
+    if (server.listening) return;
     if (!hasFailed) send({ failed: message });
     hasFailed = true;
     // The process before may still be closing.
-    if (code === 'EADDRINUSE') retry = setTimeout(listen, 1_000);
+    retry = setTimeout(listen, 1_000);
   });
   server.on('listening', () => {
     const address = server.address() as { port: number };

@@ -38,14 +38,13 @@ export class Witness {
     }
   }
 
-  failed(reason: string): void {
+  /** `comesBack`: it is tried again by itself. */
+  failed(reason: string, comesBack = true): void {
     const { host, port } = this.options;
     const cause = `\`eventLoop: { port: ${port}, host: '${host}' }\` is not served: ${reason}`;
-    const advice = reason.includes('EADDRINUSE')
-      ? 'It is tried again every second, or choose a port that is free.'
-      : /EACCES|EADDRNOTAVAIL|ENOTFOUND/.test(reason)
-        ? 'Choose another port or host.'
-        : 'It is back when the process starts again.';
+    const advice = comesBack
+      ? 'It is tried again every few seconds: see that the port is free, or choose another port or host.'
+      : 'It is back when the process starts again.';
     this.report.report(cause, `${cause}. Probes get no answer there. ${advice}`);
   }
 }

@@ -103,6 +103,19 @@ describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
     expect((await live()).status).toBe(200);
   });
 
+  it('is started again when its thread has died, and blocks have their request again', async () => {
+    await start({}, { env: { TEST_BREAK_SAMPLER: '1' } });
+    const loop = (): Promise<unknown> => fetch(`http://127.0.0.1:${server.port}/later/loop?ms=120`);
+    await loop();
+    await until('the warning', () => server.output.includes('Probes get no answer there'));
+    expect(server.output).toContain('until it starts again in 5 s');
+    await until('the witness listens', () => live().then(Boolean, () => false));
+    await until('a block with its request', async () => {
+      await loop();
+      return server.blocks.some(({ request }) => request !== null);
+    });
+  });
+
   it('leaves no thread behind when the application closes', async () => {
     await start();
     server.tell('close');
