@@ -22,7 +22,7 @@ export interface Profile {
   readonly idle: number;
   /**
    * The busiest first. `route` is `'GET /users/:id'`, `'GET (no route)'` where none matched, or `'background'`: in no request's
-   * context. `share` is the share of the time in which the loop ran its code, 0 to 1.
+   * context, or in that of one that has ended long ago. `share` is the share of the time in which the loop ran its code, 0 to 1.
    */
   readonly routes: readonly { readonly route: string; readonly samples: number; readonly share: number }[];
   /** The JSON of a `.cpuprofile`, with the routes as the outermost calls: for Chrome's DevTools, VS Code and speedscope. */

@@ -13,6 +13,8 @@ const MAX_NODES = 2_500;
 const MAX_SAMPLE_MS = 10_000;
 /** A request whose route is not known so long after the sample counts as background. */
 const ROUTE_WAIT_MS = 2_000;
+/** Deferred work of an ended request is its own for so long. A socket or an interval keeps the context for ever, and is everybody's. */
+const AFTER_END_MS = 1_000;
 
 /** Counts of one route; `requests` had their first sample in this window, as many as `ended` have ended in it. */
 const NO_COUNTS = { samples: 0, ms: 0, squaredMs: 0, requests: 0, ended: 0 };
@@ -139,9 +141,15 @@ export class LoopProfile implements LoopShares {
   }
 
   private needsRoute(sample: Sample): boolean {
-    if (sample.state === null || isIdle(sample)) return false;
-    const request = sample.state.within ?? sample.state;
-    return request.owner === this.owner && !request.closed && request.route === null;
+    const request = this.findRequest(sample);
+    return request !== null && !isIdle(sample) && !request.closed && request.route === null;
+  }
+
+  /** Null: background. Another application of the process counts its own requests. */
+  private findRequest({ state, atMs }: Sample): RequestState | null {
+    const request = state?.within ?? state;
+    if (request?.owner !== this.owner) return null;
+    return request.endedMs === 0 || atMs < request.endedMs + AFTER_END_MS ? request : null;
   }
 
   private count(sample: Sample, given: number): void {
@@ -150,9 +158,7 @@ export class LoopProfile implements LoopShares {
     for (const window of windows) window.samples += 1;
     if (isIdle(sample)) return windows.forEach((window) => (window.idle += 1));
     const ms = Math.min(given, MAX_SAMPLE_MS);
-    const request = sample.state?.within ?? sample.state;
-    // Another application of the process counts its own requests.
-    const own = request?.owner === this.owner ? request : null;
+    const own = this.findRequest(sample);
     const route = own?.route ?? null;
     for (const window of windows) window.add(route, sample, ms);
     if (own === null) return;

@@ -19,7 +19,7 @@ export interface SampledRequests {
  * other (cluster sampling: Cochran, "Sampling Techniques", 9A). The interval is Wilson's, which stays above 0.
  */
 export function estimateOwnCpu({ samples, ms, squaredMs, requests }: SampledRequests): Estimate | null {
-  if (samples < MIN_SAMPLES || ms <= 0) return null;
+  if (samples < MIN_SAMPLES || ms <= 0 || requests === 0) return null;
   const mean = ms / requests;
   // As many equal requests would have the same squares.
   const seen = (ms * ms) / squaredMs;

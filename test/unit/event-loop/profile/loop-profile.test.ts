@@ -123,6 +123,20 @@ describe('a sample', () => {
     expect([...loop.profile.recent()[0]!.routes]).toEqual([[null, expect.objectContaining({ samples: 3 })]]);
   });
 
+  it('counts as background long after its request has ended: a pool’s socket keeps the context of who opened it', () => {
+    const loop = new SimulatedLoop(randomOf(1));
+    const orders = route('/orders');
+    const state = loop.request(orders);
+    Object.assign(state, { endedMs: 1, closed: true });
+    loop.profile.requestEnded(state);
+    for (loop.nowMs = 100; loop.nowMs < 2 * HALF_MS + MINUTE_MS; loop.nowMs += 200)
+      loop.profile.add(sampleOf(loop, state), 50);
+    // Deferred work.
+    expect(loop.profile.sampledMs(orders)).toBe(5 * 50);
+    expect(loop.profile.shareOfLoop([orders])).toBe(0);
+    expect(loop.profile.ownCpuMs([orders])).toBeNull();
+  });
+
   it('without frames is idle, whatever the context store holds', () => {
     const loop = new SimulatedLoop(randomOf(1));
     loop.profile.add(sampleOf(loop, loop.request(route('/orders')), { frames: [] }), 50);

@@ -113,9 +113,10 @@ describe.each<[string, number, readonly Kind[]]>([
 });
 
 describe('the estimate', () => {
-  it('needs 20 samples', () => {
+  it('needs 20 samples, and a request of the same time', () => {
     const sums = { ms: 1_000, squaredMs: 50_000, requests: 500 };
     expect(estimateOwnCpu({ ...sums, samples: 19 })).toBeNull();
+    expect(estimateOwnCpu({ ...sums, samples: 20, requests: 0 })).toBeNull();
     expect(estimateOwnCpu({ ...sums, samples: 20 })).toMatchObject({ mean: 2, samples: 20 });
   });
 
