@@ -143,12 +143,14 @@ export class PerfService {
       report.report(cause, `${cause} records nothing.`);
       return;
     }
+    // Work after the response must not change a record that has been written.
+    if (state.closed) return;
     for (const field of ['rows', 'bytes'] as const) {
       const added = size[field];
       if (added === undefined) continue;
       if (Number.isFinite(added) && added >= 0) {
-        const note = (state.note ??= {});
-        note[field] = (note[field] ?? 0) + added;
+        // A copy: the record of a block keeps what was known then.
+        state.note = { ...state.note, [field]: (state.note?.[field] ?? 0) + added };
       } else {
         const cause = `PerfService.note() with \`${field}\` that is no size`;
         report.report(cause, `${cause}: a number of 0 or more is expected, got ${describe(added)}. It is left out.`);

@@ -87,11 +87,12 @@ function createRow(
     flying += inFlight.get(route) ?? 0;
   }
   const [first] = routes;
+  const count = all.count + aborted;
   return {
     method,
     route: first!.pattern,
     handler: first!.handler?.name ?? null,
-    count: all.count + aborted,
+    count,
     aborted,
     inFlight: flying,
     errors,
@@ -101,7 +102,7 @@ function createRow(
     over,
     blockedMs,
     time: figures?.readTime(routes, blockedMs) ?? null,
-    upstream: figures?.readUpstream(routes, all.count + aborted) ?? [],
+    upstream: figures?.readUpstream(routes, count) ?? [],
   };
 }
 

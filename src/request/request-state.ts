@@ -66,7 +66,7 @@ export class RequestState implements Linked<RequestState> {
   endedMs = 0;
   closed = false;
   aborted = false;
-  /** Final status; valid once closed. */
+  /** The status of the head that was sent; once closed, the final one. 0: neither. */
   status = 0;
   /** False while another listener of the server may be the one that answers, as socket.io's long polling does. */
   reachedFramework = true;

@@ -104,8 +104,7 @@ export class RequestTracker implements RequestOwner {
     const known = (request as Marked)[STATE];
     if (known !== undefined) return known;
     // Every way of answering passes `writeHead`.
-    const isPatched = Object.hasOwn(response, 'writeHead');
-    response.writeHead = isPatched ? notingAfter(response.writeHead.bind(response)) : noteHead;
+    response.writeHead = Object.hasOwn(response, 'writeHead') ? notingAfter(response) : noteHead;
     const state = this.begun(new RequestState(request, response, this.nowMs(), this));
     state.reachedFramework = !this.isServerShared;
     (request as Marked)[STATE] = state;
@@ -213,16 +212,20 @@ interface WritesHead {
 }
 
 /** Another tool has patched this response before us. */
-const notingAfter =
-  (patched: (...head: never[]) => ServerResponse) =>
-  (...head: never[]): ServerResponse => {
-    const response = patched(...head);
+function notingAfter(response: ServerResponse): (...head: never[]) => ServerResponse {
+  const patched = response.writeHead.bind(response) as (...head: never[]) => ServerResponse;
+  return (...head) => {
+    const returned = patched(...head);
     noteFirstByte(findState(response));
-    return response;
+    return returned;
   };
+}
 
 function noteFirstByte(state: RequestState | null): void {
-  if (state !== null && state.firstByteMs === 0 && !state.closed) state.firstByteMs = findTracker(state).nowMs();
+  if (state === null || state.firstByteMs !== 0 || state.closed) return;
+  state.firstByteMs = findTracker(state).nowMs();
+  // An exception filter may set another one that comes too late.
+  state.status = state.response!.statusCode;
 }
 
 function onFinish(this: ServerResponse): void {
@@ -230,7 +233,7 @@ function onFinish(this: ServerResponse): void {
   if (state === null) return;
   // HTTP/2 emits `finish` even when the client has cancelled the stream: `close` decides.
   if (isHttp2(this)) state.endedMs = findTracker(state).nowMs();
-  else findTracker(state).end(state, this.statusCode, false);
+  else findTracker(state).end(state, readSentStatus(state, this), false);
 }
 
 function onClose(this: ServerResponse): void {
@@ -240,7 +243,7 @@ function onClose(this: ServerResponse): void {
   if (state.closed) return;
   const aborted = state.endedMs === 0 || wasReset(this);
   if (aborted) endAborted(state, this);
-  else findTracker(state).end(state, readSentStatus(this), false);
+  else findTracker(state).end(state, readSentStatus(state, this), false);
 }
 
 function watchQueued(connection: Connection | null, state: RequestState): void {
@@ -261,7 +264,7 @@ function watchQueued(connection: Connection | null, state: RequestState): void {
 function endAborted(state: RequestState, response: ServerResponse): void {
   const sent = isHeadSent(state, response);
   if (!sent) state.firstByteMs = 0;
-  findTracker(state).end(state, sent ? readSentStatus(response) : 499, true);
+  findTracker(state).end(state, sent ? readSentStatus(state, response) : 499, true);
 }
 
 /** The property `stream` is no sign: an application may keep one of its own there. */
@@ -277,8 +280,8 @@ const readStream = (response: ServerResponse): Http2Stream | null =>
   isHttp2(response) ? ((response as { stream?: Http2Stream | null }).stream ?? null) : null;
 
 /** The status that was sent: over HTTP/2 an application may answer through the stream itself. */
-const readSentStatus = (response: ServerResponse): number =>
-  readStream(response)?.sentHeaders?.[':status'] ?? response.statusCode;
+const readSentStatus = ({ status }: RequestState, response: ServerResponse): number =>
+  readStream(response)?.sentHeaders?.[':status'] ?? (status === 0 ? response.statusCode : status);
 
 /** HTTP/2 emits `finish` before `close` even when the client has cancelled the stream; the stream's code decides. */
 function wasReset(response: ServerResponse): boolean {

@@ -125,10 +125,11 @@ describe.each(adapters)('`firstByteMs` on %s', (adapter) => {
     const server = built.app.getHttpServer() as Server;
     server.prependListener('request', (_request, response) => {
       const before = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse;
-      response.writeHead = (...head: unknown[]) => {
+      const patched = (...head: unknown[]): void => {
         response.setHeader('x-tool', 'here');
-        return before(...head);
+        before(...head);
       };
+      response.writeHead = patched as never;
     });
     const { headers } = await fetch(`${built.url}/json`);
     expect(headers.get('x-tool')).toBe('here');

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Body, Controller, Get, Inject, Injectable, Param, Post, Scope } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { PerfService } from '../../src/index.js';
+import { defer, PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
 
 @Injectable()
@@ -21,6 +21,11 @@ class RowsController {
   constructor(@Inject(RowsService) private readonly rows: RowsService) {}
   @Get(':rows')
   load(@Param('rows') rows: string) {
+    return this.rows.load(Number(rows));
+  }
+  @Get(':rows/deferred')
+  async loadAgain(@Param('rows') rows: string) {
+    defer(() => this.rows.load(1));
     return this.rows.load(Number(rows));
   }
   @Post(':rows')
@@ -67,6 +72,14 @@ describe.each(adapters)('the context store on %s', (adapter) => {
     const body = JSON.stringify({ text: 'x'.repeat(60_000) });
     const headers = { 'content-type': 'application/json' };
     expect((await fetch(`${running.url}/rows/3`, { method: 'POST', body, headers })).status).toBe(201);
+    const [record] = await running.requests();
+    await running.close();
+    expect(record?.note).toEqual({ rows: 3, bytes: 30 });
+  });
+
+  it('notes nothing more in a record that is written: deferred work has the context of its request', async () => {
+    const running = await startApp(adapter, { metadata });
+    await (await fetch(`${running.url}/rows/3/deferred`)).text();
     const [record] = await running.requests();
     await running.close();
     expect(record?.note).toEqual({ rows: 3, bytes: 30 });
