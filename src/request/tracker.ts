@@ -111,8 +111,11 @@ export class RequestTracker implements RequestOwner {
     response.on('finish', onFinish);
     response.on('close', onClose);
     if ((response as Marked).req !== (request as Marked)) (response as Marked)[STATE] = state;
+    const stream = readStream(response);
+    // Over HTTP/2 the response to a HEAD that nobody ends emits no `close`: its stream does.
+    if (stream !== null) stream.once?.('close', onClose.bind(response));
     // Such a response emits no `close` when the client leaves before its turn.
-    if (response.socket === null && !isHttp2(response)) watchQueued(request.socket, state);
+    else if (response.socket === null) watchQueued(request.socket, state);
     return state;
   }
 
@@ -212,8 +215,8 @@ interface WritesHead {
 }
 
 /** Another tool has patched this response before us. */
-function notingAfter(response: ServerResponse): (...head: never[]) => ServerResponse {
-  const patched = response.writeHead.bind(response) as (...head: never[]) => ServerResponse;
+function notingAfter(response: ServerResponse): (...head: unknown[]) => ServerResponse {
+  const patched = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse;
   return (...head) => {
     const returned = patched(...head);
     noteFirstByte(findState(response));
@@ -231,7 +234,7 @@ function noteFirstByte(state: RequestState | null): void {
 function onFinish(this: ServerResponse): void {
   const state = findState(this);
   if (state === null) return;
-  // HTTP/2 emits `finish` even when the client has cancelled the stream: `close` decides.
+  // Over HTTP/2 `close` decides.
   if (isHttp2(this)) state.endedMs = findTracker(state).nowMs();
   else findTracker(state).end(state, readSentStatus(state, this), false);
 }
@@ -239,20 +242,20 @@ function onFinish(this: ServerResponse): void {
 function onClose(this: ServerResponse): void {
   const state = findState(this);
   if (state === null) return;
-  (state.request?.socket as Connection | null)?.[QUEUED]?.delete(state);
+  const stream = readStream(this);
+  if (stream === null) (state.request?.socket as Connection | null)?.[QUEUED]?.delete(state);
   if (state.closed) return;
-  const aborted = state.endedMs === 0 || wasReset(this);
-  if (aborted) endAborted(state, this);
+  // The answer to a HEAD is its head. `finish` comes also where the client has cancelled the stream: its code decides.
+  const isSent = state.endedMs !== 0 || stream?.headersSent === true;
+  const wasReset = stream !== null && (stream.aborted === true || (stream.rstCode ?? 0) !== 0);
+  if (!isSent || wasReset) endAborted(state, this);
   else findTracker(state).end(state, readSentStatus(state, this), false);
 }
 
 function watchQueued(connection: Connection | null, state: RequestState): void {
   if (typeof connection?.once !== 'function') return;
   const queued = connection[QUEUED];
-  if (queued !== undefined) {
-    queued.add(state);
-    return;
-  }
+  if (queued !== undefined) return void queued.add(state);
   const states = new Set([state]);
   connection[QUEUED] = states;
   connection.once('close', () => {
@@ -271,6 +274,8 @@ function endAborted(state: RequestState, response: ServerResponse): void {
 const isHttp2 = (response: ServerResponse): boolean => !(response instanceof ServerResponse);
 
 interface Http2Stream {
+  once?(event: 'close', listener: () => void): unknown;
+  readonly headersSent?: boolean;
   readonly aborted?: boolean;
   readonly rstCode?: number;
   readonly sentHeaders?: { readonly ':status'?: number };
@@ -282,12 +287,6 @@ const readStream = (response: ServerResponse): Http2Stream | null =>
 /** The status that was sent: over HTTP/2 an application may answer through the stream itself. */
 const readSentStatus = ({ status }: RequestState, response: ServerResponse): number =>
   readStream(response)?.sentHeaders?.[':status'] ?? (status === 0 ? response.statusCode : status);
-
-/** HTTP/2 emits `finish` before `close` even when the client has cancelled the stream; the stream's code decides. */
-function wasReset(response: ServerResponse): boolean {
-  const stream = readStream(response);
-  return stream?.aborted === true || (stream?.rstCode ?? 0) !== 0;
-}
 
 /** Reads Node's own flag: compression overrides `headersSent` of a response that it delays. */
 function isHeadSent({ request }: RequestState, response: ServerResponse): boolean {

@@ -66,6 +66,26 @@ describe('event matrix on fastify with HTTP/2', () => {
   });
 });
 
+it('event matrix on fastify with HTTP/2: each HEAD ends, whose response Node does not close unless it was ended', async () => {
+  const adapter = adapterOf('fastify', { http2: true });
+  const running = await startApp('fastify', { metadata: { controllers: [MatrixController] }, adapter });
+  const session = connectHttp2(`http://127.0.0.1:${running.port}`);
+  const events = session.request({ ':path': '/m/events', ':method': 'HEAD' });
+  await new Promise((resolve) => events.once('close', resolve));
+  const reached = MatrixController.reading('left');
+  const left = session.request({ ':path': '/m/left', ':method': 'HEAD' });
+  await reached;
+  left.close(http2.NGHTTP2_CANCEL);
+  const records = await recordsOf(running, 2);
+  session.close();
+  await running.close();
+  const expected = [
+    { method: 'HEAD', route: '/m/events', status: 200 },
+    { method: 'HEAD', route: '/m/left', status: 499, outcome: 'aborted' as const },
+  ];
+  expectRecords(records, expected, Infinity);
+});
+
 it('event matrix on fastify with HTTP/2: an answer through the stream itself has the status that was sent', async () => {
   @Controller()
   class HijackingController {
