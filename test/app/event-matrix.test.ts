@@ -67,21 +67,42 @@ describe('event matrix on fastify with HTTP/2', () => {
 });
 
 it('event matrix on fastify with HTTP/2: each HEAD ends, whose response Node does not close unless it was ended', async () => {
+  let reach: () => void = () => {};
+  @Controller()
+  class UnendedController {
+    @Get('flushed')
+    flushed(@Res() reply: { hijack(): void; raw: ServerResponse }): void {
+      reply.hijack();
+      reply.raw.writeHead(202);
+      reply.raw.flushHeaders();
+    }
+    @Get('unanswered')
+    unanswered(@Res() reply: { hijack(): void }): void {
+      reply.hijack();
+      reach();
+    }
+  }
   const adapter = adapterOf('fastify', { http2: true });
-  const running = await startApp('fastify', { metadata: { controllers: [MatrixController] }, adapter });
+  const running = await startApp('fastify', { metadata: { controllers: [UnendedController] }, adapter });
   const session = connectHttp2(`http://127.0.0.1:${running.port}`);
-  const events = session.request({ ':path': '/m/events', ':method': 'HEAD' });
-  await new Promise((resolve) => events.once('close', resolve));
-  const reached = MatrixController.reading('left');
-  const left = session.request({ ':path': '/m/left', ':method': 'HEAD' });
+  const flushed = session.request({ ':path': '/flushed', ':method': 'HEAD' });
+  await new Promise((resolve) => flushed.resume().once('close', resolve));
+  const reached = new Promise<void>((resolve) => (reach = resolve));
+  const unanswered = session.request({ ':path': '/unanswered', ':method': 'HEAD' });
   await reached;
-  left.close(http2.NGHTTP2_CANCEL);
+  unanswered.close(http2.NGHTTP2_CANCEL);
   const records = await recordsOf(running, 2);
   session.close();
   await running.close();
   const expected = [
-    { method: 'HEAD', route: '/m/events', status: 200 },
-    { method: 'HEAD', route: '/m/left', status: 499, outcome: 'aborted' as const },
+    { method: 'HEAD', route: '/flushed', handler: 'UnendedController.flushed', status: 202 },
+    {
+      method: 'HEAD',
+      route: '/unanswered',
+      handler: 'UnendedController.unanswered',
+      status: 499,
+      outcome: 'aborted' as const,
+    },
   ];
   expectRecords(records, expected, Infinity);
 });
