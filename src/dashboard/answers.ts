@@ -126,7 +126,7 @@ export class Answers {
   private async text(query: URLSearchParams): Promise<RawResponse> {
     const route = query.get('route') || null;
     const data = await this.view.read({ scope: query.get('scope'), filter: '', route: null });
-    return send(200, TEXT, formatPage(data, await this.view.readPast(route), route));
+    return send(200, TEXT, formatPage(data, await this.view.readPast(data.scope, route), route));
   }
 
   /** False when there are too many other viewers: the page must not become the load. */

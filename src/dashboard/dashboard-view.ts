@@ -10,7 +10,7 @@ import { PodView, type DashboardSources, type Sample } from './pod-view.js';
 import type { RecentRecords } from './recent-records.js';
 import { Refreshed } from './refreshed.js';
 import { takeWithin } from './route-rows.js';
-import type { DashboardData, Past } from './view.js';
+import type { DashboardData, Past, Scope } from './view.js';
 
 /** Bytes of sections and routes; with what is around them, an answer has at most 256 KB. */
 const MAX_BYTES = 230_000;
@@ -29,7 +29,7 @@ interface Question {
 /** Makes the page's figures when a viewer polls, and only then. */
 export class DashboardView {
   private readonly redact = userRedactor(randomBytes(16).toString('hex'));
-  private readonly pasts = new Map<string | null, Refreshed<Past>>();
+  private readonly pasts = new Map<string, Refreshed<Past>>();
   private readonly pod: PodView;
   /** Null where no history is shared; so is its value while the store is away. */
   private readonly fleet: Refreshed<Sample | null> | null;
@@ -42,8 +42,9 @@ export class DashboardView {
     private readonly redactUsers: boolean,
   ) {
     const { history } = sources;
-    this.pod = new PodView(host, sources, records, this.nameUser, this.readPast);
-    const load = (): Promise<Sample> => readFleet(history!, this.nameUser, this.readPast);
+    this.pod = new PodView(host, sources, records, this.nameUser, (route) => this.readPast('pod', route));
+    const load = (): Promise<Sample | null> =>
+      readFleet(history!, this.nameUser, (route) => this.readPast('fleet', route));
     this.fleet = history?.shared === true ? new Refreshed<Sample | null>(host, 'the fleet', null, load) : null;
   }
 
@@ -65,15 +66,16 @@ export class DashboardView {
   }
 
   /** Reads the last hours of one route, or of all. */
-  readonly readPast = (route: string | null): Promise<Past> => {
-    const load = (): Promise<Past> => readPast(this.sources.history, route);
-    const past = this.pasts.get(route) ?? new Refreshed(this.host, 'the history', NO_PAST, load);
+  readPast(scope: Scope, route: string | null): Promise<Past> {
+    const key = `${scope} ${route ?? ''}`;
+    const load = (): Promise<Past> => readPast(this.sources.history, scope, route);
+    const past = this.pasts.get(key) ?? new Refreshed(this.host, 'the history', NO_PAST, load);
     // The one that was read last is the last to go.
-    this.pasts.delete(route);
-    this.pasts.set(route, past);
+    this.pasts.delete(key);
+    this.pasts.set(key, past);
     if (this.pasts.size > MAX_KNOWN_PASTS) this.pasts.delete(this.pasts.keys().next().value!);
     return past.read();
-  };
+  }
 
   /** With `users.redact` an id is a hash already, the one that the log has. */
   private readonly nameUser = (unit: string): string =>

@@ -4,7 +4,8 @@ import type { HistoryReader, RouteCounts } from '../ports/history.js';
 import { nameRoute } from './route-rows.js';
 import { WINDOW } from './view.js';
 
-const EARLIER_MS = 5 * 60_000;
+const MINUTE_MS = 60_000;
+const EARLIER_MS = 5 * MINUTE_MS;
 /** Routes that failed or were slow most often since the process started. */
 const MAX_ROUTES = 100;
 
@@ -25,7 +26,9 @@ export async function readEarlierCounts(
     .map((route) => [nameRoute(route), route] as const);
   if (history === null) return { spanMs: upMs, whole: null, routes: new Map(suspects) };
   const names = suspects.map(([name]) => name);
-  return { spanMs: Math.min(EARLIER_MS, upMs), ...(await history.countsSince(at - EARLIER_MS, names)) };
+  // The first minute that is counted as a whole.
+  const from = Math.ceil((at - EARLIER_MS) / MINUTE_MS) * MINUTE_MS;
+  return { spanMs: Math.min(at - from, upMs), ...(await history.countsSince(from, names)) };
 }
 
 interface Taken {

@@ -111,12 +111,15 @@ export class History implements HistoryReader, HistorySource {
 
   async history(
     range: TimeRange & { stepMs?: number },
-    { route = null }: { route?: string | null } = {},
+    { route = null, own = false }: { route?: string | null; own?: boolean } = {},
   ): Promise<HistorySeries> {
     rangeOption.read(range, 'range');
     stepOption.read(range.stepMs, 'range.stepMs');
     await this.collect();
-    return readSeries(this, range, route, this.parts.now());
+    const source: HistorySource = {
+      read: (tier, within, take) => this.read(tier, within, take, !(own && this.shared)),
+    };
+    return readSeries(source, range, route, this.parts.now());
   }
 
   async compare(what: CompareWhat, { route = null }: { route?: string | null } = {}): Promise<PerfComparison> {
@@ -136,16 +139,18 @@ export class History implements HistoryReader, HistorySource {
     await this.read(findTier(range.from, this.parts.now()), range, ({ at, release }) => {
       if (release !== '') first.set(release, Math.min(at, first.get(release) ?? Infinity));
     });
-    return [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
+    const sorted = [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
+    return sorted.filter(({ at }) => at > sorted[0]!.at);
   }
 
-  async routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures>> {
+  async routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures> | null> {
     await this.collect();
     const windows = new Map<string, RouteWindow>();
-    await this.read(findTier(range.from, this.parts.now()), range, ({ window }) => {
+    const isRead = await this.read(findTier(range.from, this.parts.now()), range, ({ window }) => {
       for (const name of window.routeNames)
         getOrAdd(windows, name, () => new RouteWindow()).merge(window.window(name)!);
     });
+    if (this.shared && !isRead) return null;
     const sorted = [...windows].toSorted(([, a], [, b]) => b.sumMs - a.sumMs);
     return new Map(sorted.map(([name, window]) => [name, computeRangeFigures(window)]));
   }

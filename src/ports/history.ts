@@ -112,18 +112,22 @@ export interface PodMinute {
 
 /** The history of an application; not provided with `history: false`. */
 export abstract class HistoryReader {
-  abstract history(range: TimeRange & { stepMs?: number }, options?: { route?: string | null }): Promise<HistorySeries>;
+  /** `own`: of a shared history, this process alone. */
+  abstract history(
+    range: TimeRange & { stepMs?: number },
+    options?: { route?: string | null; own?: boolean },
+  ): Promise<HistorySeries>;
   abstract compare(what: CompareWhat, options?: { route?: string | null }): Promise<PerfComparison>;
   /** Active ones first, then the resolved of the last days; the newest first. */
   abstract verdicts(): readonly Verdict[];
-  /** When each release was first seen in the range, oldest first. */
+  /** When each release came in the range, oldest first; not those that were there when it began. */
   abstract releases(range: TimeRange): Promise<readonly { at: number; release: string }[]>;
   /** Whether several pods share it: then what is read is all of them. */
   abstract readonly shared: boolean;
   /** The last minute of every living pod; none where nobody shares the history. */
   abstract pods(): Promise<readonly PodMinute[]>;
-  /** Each route in the range, the one whose requests took most time first. */
-  abstract routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures>>;
+  /** Each route in the range, the one whose requests took most time first; null while a shared store cannot be read. */
+  abstract routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures> | null>;
   /** Counts of the whole and of these routes, from this process's memory. A route without calls is missing. */
   abstract countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
 }

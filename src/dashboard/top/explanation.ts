@@ -59,7 +59,7 @@ export function explainRoute(data: DashboardData, route: RouteRow, around: Surro
     ),
     listed(`It has blocked the event loop for ${ms(blockedMs)}:`, blocks.map(describeBlock)),
     ...explainMore(data, name, block, around, [
-      `\`npx nestjs-perf explain ${around.url.href} '${name}'\` shows a p95 below ${ms(p95)}`,
+      `\`${proposeCommand(around.url, name)}\` shows a p95 below ${ms(p95)}`,
       ...(block?.location ? [`the page has no new block at ${block.location}`] : []),
       ...many.flatMap(({ target }) => [`fewer calls of ${target}`, ...proposeTest(name, target)]),
     ]),
@@ -116,7 +116,7 @@ export function explainProblems(
   if (problems.length === 0) return 'Nothing is wrong now: no verdict is open, and no figure is out of its bounds.';
   const lines = problems.flatMap(({ text: sentence, section }) => {
     const [subject] = /\b[A-Z]+ \/\S*(?=[ :,.])|\S+:\d+:\d+/.exec(sentence) ?? [];
-    const next = subject === undefined ? [] : [`  npx nestjs-perf explain ${url.href} '${subject}'`];
+    const next = subject === undefined ? [] : [`  ${proposeCommand(url, subject)}`];
     return [`- ${sentence} [${section}]`, ...next];
   });
   return text(
@@ -125,6 +125,10 @@ export function explainProblems(
     listed(VERIFY, ['the sentence is gone from the page, which takes some minutes']),
   );
 }
+
+/** For a shell: what is explained may have a quote in its name. */
+const proposeCommand = ({ href }: URL, subject: string): string =>
+  `npx nestjs-perf explain ${href} '${subject.replaceAll("'", `'\\''`)}'`;
 
 /** Requests, p95 and the same hour last week, where a history is kept. */
 function showPast(past: Past | null): string[] {

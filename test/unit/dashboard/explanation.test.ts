@@ -118,3 +118,9 @@ it('a verdict is explained with the command that explains its route', () => {
     "- GET /reports/:id is slower since 09:00 UTC. [requests]\n  npx nestjs-perf explain http://localhost:3000/perf/ 'GET /reports/:id'",
   );
 });
+
+it('a command that is proposed is one for a shell, whatever is in the name of a route', () => {
+  const now = [{ level: 'bad', section: 'requests', text: "GET /a';reboot;' is slower since 09:00 UTC." }] as const;
+  const quoted = { ...data, sections: { ...data.sections, now: [...now] } };
+  expect(explainProblems(quoted, around, null)).toContain(`'GET /a'\\'';reboot;'\\'''\n`);
+});
