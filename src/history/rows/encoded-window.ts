@@ -132,6 +132,16 @@ function readMap(next: () => Packed): ReadonlyMap<number | string, Packed> {
   }
 }
 
+/** Null for what is no bucket: a checksum does not prove the writer. */
+export function openWindow(data: Uint8Array): EncodedWindow | null {
+  try {
+    return new EncodedWindow(data);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return null;
+  }
+}
+
 /** A bucket as it was written; each route is decoded when it is read. */
 export class EncodedWindow {
   readonly process: ProcessSums;

@@ -66,15 +66,27 @@ export class VerdictEngine {
     return [...active, ...this.resolved.toReversed()];
   }
 
-  /** Replaces own verdicts by those that another process has reported for the same windows: their texts stay as reported. */
-  adopt(reported: readonly Verdict[]): void {
+  /**
+   * Replaces own verdicts by those that another process has reported for the same windows: their texts stay as reported. Returns
+   * those that nobody has resolved and that are over at `at`: the windows judged here take what began before them for the usual.
+   */
+  adopt(reported: readonly Verdict[], at: number): Verdict[] {
     const known = new Map(reported.map((verdict) => [verdict.id, verdict]));
     for (const one of this.active) {
       const before = known.get(one.verdict.id);
       if (before?.state === 'active') one.verdict = before;
       known.delete(one.verdict.id);
     }
-    this.resolved = [...known.values()].filter(({ state }) => state === 'resolved').toReversed();
+    const ended = new Map(this.resolved.map((verdict) => [verdict.id, verdict]));
+    const left = [...known.values()].toReversed();
+    const over = left
+      .filter(({ state }) => state === 'active')
+      .map(
+        (one): Verdict =>
+          ended.get(one.id) ?? { ...one, state: 'resolved', text: resolvedText(one, at, 'usual', null) },
+      );
+    this.resolved = [...left.filter(({ state }) => state === 'resolved'), ...over];
+    return over;
   }
 
   /** Adds an hour of the past to the profile of the week. */

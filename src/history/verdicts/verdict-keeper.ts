@@ -2,9 +2,10 @@ import { getOrAdd } from '../../core/get-or-add.js';
 import type { UserUse } from '../../core/snapshot.js';
 import { inTurns, Turns } from '../../core/turns.js';
 import type { Verdict } from '../../core/verdict.js';
-import type { FleetVerdicts, HistorySource } from '../history-store.js';
-import { EncodedWindow } from '../rows/encoded-window.js';
-import { startBucket, DAY_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
+import type { FleetVerdicts, HistorySource, ReadBucket } from '../history-store.js';
+import type { TimeRange } from '../../ports/history.js';
+import { openWindow } from '../rows/encoded-window.js';
+import { startBucket, DAY_MS, HOUR_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { VerdictEngine } from './engine.js';
 import { JudgedWindow, readJudged } from './judged-window.js';
 import { RECENT } from './route-track.js';
@@ -21,6 +22,8 @@ const OTHERS_MS = 90_000;
 /** A window is judged at the first full minute after that. */
 const JUDGED_MS = 120_000;
 const WEEKS = 5;
+/** Windows that are read at once: memory has room for them, and a slow store the time. */
+const PART_MS = 6 * HOUR_MS;
 
 /**
  * Gives the engine its windows: first those of the past, in silence, and then each that has ended. Of a fleet one process does,
@@ -70,11 +73,12 @@ export class VerdictKeeper {
   private async judgeFleet(source: HistorySource, nowMs: number): Promise<void> {
     const answer = await source.fleet!((fleet) => fleet.lead());
     if (answer === null) return;
-    if (!answer.leads) {
-      [this.leads, this.followed, this.unreported] = [false, answer.kept?.verdicts ?? [], []];
+    // A pod that cannot read the past follows; the next minute tries again.
+    this.leads = answer.leads && (this.leads || (await this.takeOver(source, nowMs, answer.kept)));
+    if (!this.leads) {
+      [this.followed, this.unreported] = [answer.kept?.verdicts ?? [], []];
       return;
     }
-    if (!this.leads) await this.takeOver(source, nowMs, answer.kept);
     const before = this.judgedUntil;
     this.unreported.push(...(await this.judgeUntil(source, startBucket(nowMs - OTHERS_MS, WINDOW_MS))));
     if (this.judgedUntil === before && this.unreported.length === 0) return;
@@ -85,26 +89,34 @@ export class VerdictKeeper {
   }
 
   /** Judges in silence what the leader before has judged; what it has not, is reported. */
-  private async takeOver(source: HistorySource, nowMs: number, kept: FleetVerdicts | null): Promise<void> {
+  private async takeOver(source: HistorySource, nowMs: number, kept: FleetVerdicts | null): Promise<boolean> {
     const latest = startBucket(nowMs - JUDGED_MS, WINDOW_MS);
     this.begunAt = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.begunAt));
     this.judgedUntil = 0;
     await this.recallUntil(source, this.begunAt);
-    this.engine.adopt(kept?.verdicts ?? []);
+    if (!this.isRecalled) return false;
+    this.unreported = this.engine.adopt(kept?.verdicts ?? [], this.begunAt);
     this.followed = null;
-    this.leads = true;
+    return true;
   }
 
   /** Five weeks of hours, and the last two days in windows. */
   private async recallUntil(source: HistorySource, until: number): Promise<void> {
     const engine = new VerdictEngine(this.parts.listUsers);
     const windowsFrom = until - 2 * DAY_MS;
-    const hours = { from: until - WEEKS * WEEK_MS, to: windowsFrom };
-    const hasHours = await source.read('1h', hours, ({ at, window }) => engine.learnHour(at, readJudged(window)));
-    const { windows, isComplete } = await readWindows(source, windowsFrom, until, true);
+    let isComplete = true;
+    for (const part of splitRange({ from: until - WEEKS * WEEK_MS, to: windowsFrom }, DAY_MS)) {
+      const learn = ({ at, window }: ReadBucket): void => engine.learnHour(at, readJudged(window));
+      // A store that has failed once is not waited for again.
+      isComplete = (await source.read('1h', part, learn, isComplete)) && isComplete;
+    }
     const turns = new Turns();
-    for (const window of windows) await inTurns(engine.judge(window), turns);
-    this.isRecalled = hasHours && isComplete;
+    for (const part of splitRange({ from: windowsFrom, to: until }, PART_MS)) {
+      const { windows, isRead } = await readWindows(source, part, isComplete);
+      for (const window of windows) await inTurns(engine.judge(window), turns);
+      isComplete &&= isRead;
+    }
+    this.isRecalled = isComplete;
     // Less than everything is better than nothing, and no better than what is known by now.
     if (!this.isRecalled && this.judgedUntil > 0) return;
     this.engine = engine;
@@ -116,7 +128,10 @@ export class VerdictKeeper {
     if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
     // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
     const from = Math.max(this.judgedUntil, until - DAY_MS);
-    const { windows } = await readWindows(source, from, until, source.shared === true);
+    const isShared = source.shared === true;
+    const { windows, isRead } = await readWindows(source, { from, to: until }, isShared);
+    // The memory of one pod is no fleet: the next minute judges the window.
+    if (isShared && !isRead) return [];
     const turns = new Turns();
     const changed: Verdict[] = [];
     for (const window of windows) changed.push(...(await inTurns(this.engine.judge(window), turns)));
@@ -139,19 +154,26 @@ export class VerdictKeeper {
   }
 }
 
-/** The windows of all processes in the range, oldest first. `isComplete`: the store could be read. */
-async function readWindows(source: HistorySource, from: number, to: number, withStore: boolean) {
+function* splitRange({ from, to }: TimeRange, lengthMs: number): Generator<TimeRange> {
+  for (let at = from; at < to; at += lengthMs) yield { from: at, to: Math.min(to, at + lengthMs) };
+}
+
+/** The windows of all processes in the range, oldest first. `isRead`: the store could be read. */
+async function readWindows(source: HistorySource, range: TimeRange, withStore: boolean) {
   const found = new Map<number, JudgedWindow>();
-  const isComplete = await source.read(
+  const isRead = await source.read(
     '5m',
-    { from, to },
+    range,
     (bucket) => getOrAdd(found, bucket.at, () => new JudgedWindow(bucket.at)).take(bucket),
     withStore,
   );
   const windows = [...found.values()].toSorted((a, b) => a.at - b.at);
   for (const window of source.shared === true ? windows.slice(-RECENT) : []) {
     const rows = await source.fleet!((fleet) => fleet.windows(window.at));
-    for (const { pod, data } of rows ?? []) window.addPod(pod, new EncodedWindow(data));
+    for (const { pod, data } of rows ?? []) {
+      const one = openWindow(data);
+      if (one !== null) window.addPod(pod, one);
+    }
   }
-  return { windows, isComplete };
+  return { windows, isRead };
 }

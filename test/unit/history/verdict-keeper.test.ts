@@ -6,7 +6,7 @@ import type { Verdict } from '../../../src/core/verdict.js';
 import { fileHistory, type HistoryStore } from '../../../src/index.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
-import { HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 import { sharedStore } from '../../fixtures/shared-history.js';
 
@@ -206,6 +206,58 @@ describe('verdicts of a process', () => {
     }
     for (const pod of pods) expect(pod.history.verdicts()).toMatchObject([{ routes: ['GET /insights'] }]);
     expect([...old, ...pods.filter((pod) => !old.includes(pod))].flatMap(({ told }) => told).length).toBe(1);
+  });
+
+  it('of the fleet are judged beside a part of a window that nobody of ours has published', async () => {
+    const store = sharedStore();
+    const stranger = await store.open({ keptMs: () => 1, maxBytes: 1, signal: new AbortController().signal });
+    const pods = ['a', 'b'].map((name) => new Pod(name, store));
+    for (let minute = 0; minute < 115; minute++) {
+      const at = START + 5 * MINUTE_MS * Math.floor(minute / 5);
+      const row = { tier: '5m', at, pod: 'x', instance: 'x', release: '', data: Buffer.from([1]) } as const;
+      if (minute % 5 === 0) await stranger.fleet!.publish({ pod: 'x' } as never, [row]);
+      for (const pod of pods) await pod.serve(1, minute >= 90 ? 2_000 : 100);
+    }
+    expect(pods[0]!.history.verdicts()).toMatchObject([{ state: 'active', routes: ['GET /insights'] }]);
+  });
+
+  it('of a leader that has ended are resolved by the next one, also days after they opened', async () => {
+    const store = sharedStore();
+    const serve = (pod: Pod, windows: number, insightsMs: number): Promise<void> =>
+      pod.minutes(
+        windows,
+        (counters) => {
+          for (let i = 0; i < 60; i++) counters.requests('GET /insights', 1, insightsMs + (i % 5));
+        },
+        5 * MINUTE_MS,
+      );
+    const first = new Pod('a', store, START - 4 * DAY_MS);
+    await serve(first, 40, 100);
+    await serve(first, 3 * 288, 2_000);
+    expect(first.told.map(({ state }) => state)).toEqual(['active']);
+    await first.history.close(5_000);
+    const second = new Pod('b', store, first.nowMs);
+    await serve(second, 6, 2_000);
+    expect(second.told).toMatchObject([{ id: first.told[0]!.id, state: 'resolved' }]);
+    expect(second.told[0]!.text).toContain('the usual from now on');
+    expect(second.history.verdicts()).toMatchObject([{ id: first.told[0]!.id, state: 'resolved' }]);
+  });
+
+  it('of the fleet are shown as they were while the next leader cannot read the past, and judged when it can', async () => {
+    let isUnreadable = false;
+    const store = sharedStore({ isUnreadable: () => isUnreadable });
+    const first = new Pod('a', store);
+    await first.serve(100, 100);
+    await first.serve(20, 2_000);
+    await first.history.close(5_000);
+    isUnreadable = true;
+    const second = new Pod('b', store, first.nowMs);
+    await second.serve(10, 2_000);
+    expect(second.history.verdicts()).toMatchObject([{ id: first.told[0]!.id, state: 'active' }]);
+    isUnreadable = false;
+    await second.serve(10, 2_000);
+    await second.serve(30, 100);
+    expect(second.told).toMatchObject([{ id: first.told[0]!.id, state: 'resolved' }]);
   });
 
   it('are of routes, not of the many small ones that a bucket has no room for', async () => {

@@ -137,7 +137,11 @@ function isVerdict(given: unknown): given is Verdict {
     (kind === 'worse' || kind === 'better') &&
     (state === 'active' || state === 'resolved') &&
     [since, change].every((one) => typeof one === 'number' && Math.abs(one) < MAX_TIME) &&
-    [ci, because, routes].every(Array.isArray) &&
-    (routes as unknown[]).every((route) => typeof route === 'string')
+    isList(ci, (one) => typeof one === 'number') &&
+    isList(routes, (one) => typeof one === 'string') &&
+    isList(because, (one) => typeof Object(one).name === 'string' && typeof Object(one).share === 'number')
   );
 }
+
+const isList = (given: unknown, isRight: (one: unknown) => boolean): boolean =>
+  Array.isArray(given) && given.every(isRight);
