@@ -19,7 +19,7 @@ import { compareRanges } from './compare/compare.js';
 import { findRanges } from './compare/ranges.js';
 import type { Fleet, HistorySource, HistoryStore, Identity, ReadBucket } from './history-store.js';
 import { measureMinute, withoutDistributions } from './last-minute.js';
-import { EncodedWindow } from './rows/encoded-window.js';
+import { openWindow } from './rows/encoded-window.js';
 import { MemoryTiers, type Bucket } from './rows/memory.js';
 import type { HistoryRow } from './rows/row.js';
 import { keptMs, MINUTE_MS, TIERS, type Tier } from './rows/tiers.js';
@@ -174,27 +174,25 @@ export class History implements HistoryReader, HistorySource {
     const { own } = this.parts;
     const turns = new Turns();
     const takeRow = async ({ data, ...row }: Omit<HistoryRow, 'tier'>): Promise<void> => {
-      try {
-        take({ ...row, window: new EncodedWindow(data) });
-      } catch (error) {
-        // A checksum does not prove the writer: a row that cannot be decoded is left out.
-        if (!(error instanceof RangeError)) throw error;
-      }
+      const window = openWindow(data);
+      if (window !== null) take({ ...row, window });
       await turns.rest();
     };
-    if (store !== null && shared && withStore && (await this.flush())) {
+    if (store !== null && shared && withStore) {
       const rows: HistoryRow[] = [];
-      if (await store.read(tier, range, (row) => void rows.push(row))) {
+      const keep = (row: HistoryRow): void => void rows.push(row);
+      if (await store.read(tier, range, keep, () => this.flush(store))) {
         for (const row of rows) await takeRow(row);
         return true;
       }
     }
-    for (const bucket of await this.alone(async () => memory.buckets(tier, range)))
-      await takeRow({ ...own, ...bucket });
+    const remembered = await this.alone(async () => memory.buckets(tier, range));
+    for (const bucket of remembered) await takeRow({ ...own, ...bucket });
     if (store === null || !withStore) return true;
     if (shared) return false;
+    const known = new Set(remembered.map(({ at }) => at));
     return store.read(tier, range, async (row) => {
-      if (row.instance !== own.instance || !memory.has(tier, row.at)) await takeRow(row);
+      if (row.instance !== own.instance || !known.has(row.at)) await takeRow(row);
     });
   }
 
@@ -207,7 +205,9 @@ export class History implements HistoryReader, HistorySource {
   }
 
   /** Writes what was counted until now; true when the shared store has it all. */
-  private async flush(): Promise<boolean> {
+  private async flush(store: StoreKeeper): Promise<boolean> {
+    // Readers of a store that fails add no rows to those that wait: there is room for a day of minutes.
+    if (store.isFailing && !(await store.write([], []))) return false;
     const { writing } = await this.alone(async () => {
       await this.addCounts(this.parts.now());
       return { writing: this.write([]) };

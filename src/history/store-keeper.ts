@@ -20,6 +20,8 @@ export class StoreKeeper {
   private running: readonly HistoryRow[] = [];
   private busy: Promise<void> | null = null;
   private closed = false;
+  /** The last write has failed: rows wait. */
+  isFailing = false;
   private readonly closing = new AbortController();
 
   constructor(
@@ -49,16 +51,25 @@ export class StoreKeeper {
     return isThere ? (answers[0] ?? null) : null;
   }
 
-  /** Hands each row on; false when the store could not be read to the end in time. Never rejects. */
-  async read(tier: Tier, range: TimeRange, take: (row: HistoryRow) => void | Promise<void>): Promise<boolean> {
-    let isOver = false;
+  /** Hands each row on; false when `write` was, or the store could not be read to the end in time. Never rejects. */
+  async read(
+    tier: Tier,
+    range: TimeRange,
+    take: (row: HistoryRow) => void | Promise<void>,
+    write = (): Promise<boolean> => Promise.resolve(true),
+  ): Promise<boolean> {
+    let [isOver, isRead] = [false, false];
     const reading = async (): Promise<void> => {
+      if (!(await write())) return;
       for await (const row of (await this.opened()).read(tier, range)) {
         if (isOver) return;
         await take(row);
       }
+      isRead = true;
     };
-    return this.inTime('a read', reading).finally(() => (isOver = true));
+    const isInTime = await this.inTime('a read', reading);
+    isOver = true;
+    return isInTime && isRead;
   }
 
   /** Writes the last rows, of buckets cut short by the shutdown, and closes the store. */
@@ -89,10 +100,12 @@ export class StoreKeeper {
     try {
       const store = await this.opened();
       await store.write(rows, this.running);
+      this.isFailing = false;
       const written = new Set(rows);
       this.waiting = this.waiting.filter((row) => !written.has(row));
     } catch (error) {
-      this.reportFailure(error);
+      this.isFailing = true;
+      if (!this.closed) this.reportFailure(error);
     }
   }
 

@@ -69,7 +69,8 @@ function encodeRoute(route: RouteWindow): Buffer {
   const { histogram } = route;
   for (const [index, key] of FIGURES.entries()) {
     const value = Math.round(route[key] * findFactor(index));
-    if (value > 0) sums.set(-1 - index, value);
+    // Below zero where a minute's later requests lower the cap of its outliers.
+    if (value !== 0) sums.set(-1 - index, value);
   }
   for (const [ms, count] of route.over) sums.set(`${OVER}${ms}`, Math.round(count));
   const targets = [...route.targets].toSorted(([, a], [, b]) => b.wallMs - a.wallMs).slice(0, MAX_TARGETS);

@@ -97,11 +97,6 @@ export class MemoryTiers {
     );
   }
 
-  has(tier: Tier, at: number): boolean {
-    const { finished, running } = this.tiers.get(tier)!;
-    return finished.has(at) || running.has(at);
-  }
-
   /** Buckets that begin in the range, all as of one moment. */
   buckets(tier: Tier, { from, to }: TimeRange): Pick<Bucket, 'at' | 'data'>[] {
     const finished = [...this.tiers.get(tier)!.finished].map(([at, data]) => ({ at, data }));

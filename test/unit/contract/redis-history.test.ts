@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { redisHistory } from '../../../src/entries/redis.js';
 import type { HistoryStore, OpenHistoryStore } from '../../../src/history/history-store.js';
 import { encodeWindow, EncodedWindow, packSums } from '../../../src/history/rows/encoded-window.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
-import { HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
+import { HOUR_MS, keptMs, MINUTE_MS, type Tier } from '../../../src/history/rows/tiers.js';
 import { RouteWindow } from '../../../src/history/rows/window.js';
 import { windowOf } from '../../fixtures/history.js';
-import { ownRedis } from '../../fixtures/redis.js';
+import { adminOf, ownRedis } from '../../fixtures/redis.js';
+import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 
 const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS;
 const range = { from: hour, to: hour + HOUR_MS };
@@ -83,6 +84,52 @@ describe('redisHistory', () => {
     await pod.write([first, second], []);
     await pod.write([first, second], []);
     expect((await wholeOf(pod)).completed).toBe(7);
+  });
+
+  it('counts a part once that comes again hours after it was added, beside one that could not be', async () => {
+    const prefix = `perf:history-test:${randomUUID()}`;
+    const pod = await opened(redisHistory({ connection, prefix }));
+    const [first, second] = [partOf(3), partOf(4, { at: hour + 5 * MINUTE_MS })];
+    const wrong = `${prefix}:3:{5m:${second.at}}`;
+    await admin().set(wrong, 'no hash');
+    await expect(pod.write([first, second], [])).rejects.toThrow('WRONGTYPE');
+    // Redis forgets by then which parts it has.
+    await admin().del(`${prefix}:3:{1m:${hour}}:parts`, `${prefix}:3:{5m:${hour}}:parts`, wrong);
+    await pod.write([first, second], []);
+    expect((await wholeOf(pod, null, '5m')).completed).toBe(7);
+  });
+
+  it('keeps a part for hours that Redis has no memory for', async () => {
+    const redis = await ownRedis();
+    const given = { connection: { host: '127.0.0.1', port: redis.port }, prefix: 'shop' };
+    const [pod, client] = [await opened(redisHistory(given)), adminOf(redis)];
+    await client.config('SET', 'maxmemory', '1');
+    const part = partOf(3);
+    await expect(pod.write([part], [])).rejects.toThrow('OOM');
+    const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 90 * MINUTE_MS);
+    onTestFinished(() => now.mockRestore());
+    await expect(pod.write([part], [])).rejects.toThrow('OOM');
+    await client.config('SET', 'maxmemory', '0');
+    await pod.write([part], []);
+    expect((await wholeOf(pod)).completed).toBe(3);
+  });
+
+  it('has the same typical time of a minute, whoever reads meanwhile', async () => {
+    const typicalMs = async (isRead: boolean): Promise<number> => {
+      const store = made();
+      const pod = new ScriptedHistory(hour, { store });
+      pod.counters.requests('GET /users', 39, 10);
+      pod.counters.requests('GET /users', 1, 10_000);
+      pod.nowMs += MINUTE_MS / 2;
+      if (isRead) await pod.history.history(range);
+      pod.counters.requests('GET /users', 160, 10);
+      await pod.tick(MINUTE_MS / 2);
+      await pod.history.close(5_000);
+      return (await wholeOf(await opened(store))).typicalMs;
+    };
+    const alone = await typicalMs(false);
+    expect(alone).toBeLessThan(2_100);
+    expect(await typicalMs(true)).toBeCloseTo(alone, 0);
   });
 
   it('keeps the counts of releases apart, up to four in a bucket', async () => {
@@ -162,6 +209,20 @@ describe('redisHistory', () => {
     expect(await b.fleet!.lead()).toEqual({ leads: false, kept });
     const third = await opened(store);
     expect(await third.fleet!.lead()).toEqual({ leads: false, kept });
+  });
+
+  it('shows no verdict that nobody of ours has written', async () => {
+    const prefix = `perf:history-test:${randomUUID()}`;
+    const { fleet } = await opened(redisHistory({ connection, prefix }));
+    const right = { kind: 'worse', state: 'active', since: 1, change: 1, text: 'y', routes: ['GET /'] };
+    const verdicts = [
+      { ...right, id: 'a', ci: [0, 2], because: [{ part: 'own', name: 'GET /', share: 1 }] },
+      { ...right, id: 'b', ci: [0, 2], because: [null] },
+      { ...right, id: 'c', ci: [0, 2], because: [{ name: 1, share: 1 }] },
+      { ...right, id: 'd', ci: ['0', 2], because: [] },
+    ];
+    await admin().set(`${prefix}:{fleet}:verdicts`, JSON.stringify({ judgedUntil: 1, verdicts }));
+    expect((await fleet!.lead()).kept!.verdicts.map(({ id }) => id)).toEqual(['a']);
   });
 
   it('keeps its counts in a cluster, a slot for each bucket', async () => {

@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { HistoryStore } from '../../../src/index.js';
+import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { MemoryTiers } from '../../../src/history/rows/memory.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { windowOf } from '../../fixtures/history.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
+import { sharedStore } from '../../fixtures/shared-history.js';
 
 const START = Date.UTC(2026, 0, 5);
 const ROUTE = 'GET /users/:id';
@@ -150,6 +153,76 @@ describe('history', () => {
   });
 });
 
+describe('a store', () => {
+  const total = async ({ nowMs, history }: ScriptedHistory): Promise<number> => {
+    const { points } = await history.history({ from: START, to: nowMs + 1 });
+    return points.reduce((sum, { count }) => sum + count, 0);
+  };
+
+  it('has no request twice that memory forgets while somebody reads', async () => {
+    const rows: HistoryRow[] = [];
+    let meanwhile = async (): Promise<void> => {};
+    const store: HistoryStore = {
+      name: 'own',
+      shared: false,
+      open: async () => ({
+        write: async (finished) => void rows.push(...finished),
+        read: async function* (tier, { from, to }) {
+          await meanwhile();
+          for (const row of rows) if (row.tier === tier && row.at >= from && row.at < to) yield row;
+        },
+        close: async () => {},
+      }),
+    };
+    const scripted = new ScriptedHistory(START, { store });
+    await scripted.minutes(48 * 12 + 1, (counters) => counters.requests(ROUTE, 1, 20), 5 * MINUTE_MS);
+    meanwhile = async () => {
+      meanwhile = async () => {};
+      await scripted.minutes(4, (counters) => counters.requests(ROUTE, 0, 20), 5 * MINUTE_MS);
+    };
+    const { points } = await scripted.history.history({ from: START + 10 * MINUTE_MS, to: scripted.nowMs });
+    expect(Math.max(...points.map(({ count }) => count))).toBe(1);
+  });
+
+  it('that many pods share and that is away for an hour has every request when it is back, however often somebody reads', async () => {
+    let isAway = false;
+    const store = sharedStore({ isAway: () => isAway });
+    const [pod, other] = [new ScriptedHistory(START, { store }), new ScriptedHistory(START, { store })];
+    isAway = true;
+    await pod.minutes(60, (counters) => counters.requests(ROUTE, 1, 20));
+    for (let look = 0; look < 2_100; look++) {
+      pod.counters.requests(ROUTE, 1, 20);
+      await total(pod);
+    }
+    isAway = false;
+    await pod.tick();
+    other.nowMs = pod.nowMs;
+    expect(await total(other)).toBe(60 + 2_100);
+  });
+
+  it('that many pods share and that takes no row makes nobody wait for more than five seconds', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const store = { ...sharedStore(), open: async () => ({ ...(await sharedStore().open({} as never)), write: hang }) };
+    const pod = new ScriptedHistory(START, { store });
+    pod.counters.requests(ROUTE, 3, 20);
+    const counted = total(pod);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await counted).toBe(3);
+  });
+
+  it('that many pods share is not said to fail where somebody reads when the application has closed', async () => {
+    const warnings: string[] = [];
+    const warn = (line: string): unknown => warnings.push(line);
+    const pod = new ScriptedHistory(START, { store: sharedStore(), warn });
+    await pod.minutes(1, (counters) => counters.requests(ROUTE, 3, 20));
+    await pod.history.close(5_000);
+    expect([await total(pod), warnings]).toEqual([3, []]);
+  });
+});
+
+const hang = (): Promise<void> => new Promise(() => {});
+
 describe('memory', () => {
   it('is bounded: two days are kept, and of more bytes than allowed the newest', async () => {
     const memory = new MemoryTiers(40_000);
@@ -165,6 +238,6 @@ describe('memory', () => {
     expect(memory.bytes).toBeLessThanOrEqual(40_000);
     expect(all.buckets('5m', { from: 0, to: end }).length).toBeLessThanOrEqual(48 * 12 + 1);
     expect(all.buckets('1m', { from: 0, to: end }).length).toBeLessThanOrEqual(6 * 60 + 1);
-    expect(memory.has('5m', end - 5 * MINUTE_MS)).toBe(true);
+    expect(memory.buckets('5m', { from: end - 5 * MINUTE_MS, to: end }).length).toBe(1);
   });
 });

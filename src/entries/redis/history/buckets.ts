@@ -66,8 +66,10 @@ return 1
 
 /** The counts of all pods: one hash a tier and bucket, each in a slot of its own, with a field for each route. */
 export class RedisBuckets {
-  /** When a part was first sent, where no answer has come. */
-  private readonly sentMs = new Map<number, number>();
+  /** Parts until here were added, or given up. */
+  private settled = -1;
+  /** The part after it that was sent first at `ms`, and may have been added. */
+  private unanswered: { readonly number: number; readonly ms: number } | null = null;
 
   constructor(
     private readonly client: Redis,
@@ -80,9 +82,10 @@ export class RedisBuckets {
   async add(parts: readonly HistoryRow[]): Promise<void> {
     for (const part of parts) {
       const number = part.part ?? 0;
-      const firstMs = this.sentMs.get(number);
-      if (firstMs === undefined || Date.now() - firstMs < GIVEN_UP_MS) await this.addPart(part, number);
-      this.sentMs.delete(number);
+      if (number <= this.settled) continue;
+      const before = this.unanswered?.number === number ? this.unanswered : null;
+      if (before === null || Date.now() - before.ms < GIVEN_UP_MS) await this.addPart(part, number, before);
+      this.settled = number;
     }
   }
 
@@ -105,9 +108,9 @@ export class RedisBuckets {
     }
   }
 
-  private async addPart(part: HistoryRow, number: number): Promise<void> {
+  private async addPart(part: HistoryRow, number: number, before: RedisBuckets['unanswered']): Promise<void> {
     const sums = [...readPackedSums(part.data)].flatMap(([name, bytes]) => [name, Buffer.from(bytes)]);
-    if (this.client.status === 'ready' && !this.sentMs.has(number)) this.sentMs.set(number, Date.now());
+    if (this.client.status === 'ready') this.unanswered = before ?? { number, ms: Date.now() };
     const adding = ({ tier, stepMs }: TierRule): Promise<unknown> => {
       const at = startBucket(part.at, stepMs);
       const key = this.keyAt(tier, at);
@@ -116,7 +119,10 @@ export class RedisBuckets {
       return this.client.eval(ADD, 2, key, `${key}:parts`, ...head, ...sums);
     };
     const results = await asOwnCalls(() => Promise.allSettled(TIERS.map(adding)));
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as Error] : []));
+    // Errors that Redis answers with, as without memory, are of scripts that have added nothing.
+    if (errors.length === TIERS.length && errors.every(({ name }) => name === 'ReplyError')) this.unanswered = before;
+    if (errors[0] !== undefined) throw errors[0];
   }
 
   /** The bucket's key; what is in braces decides on the slot in a cluster. Another version's counts have other keys. */
