@@ -36,7 +36,6 @@ export class HeldResponse implements Hold {
   private wholeLength: number | null = null;
   /** Arguments of a write with all of the declared body, or all but a byte: it waits for `end`. */
   private kept: Given | null = null;
-  /** The reason phrase that was given with the head. */
   private reason: readonly string[] = [];
   /** Functions that others had set on the response itself before. */
   private readonly own: Partial<Sending> = {};
@@ -223,7 +222,6 @@ export class HeldResponse implements Hold {
     }
   }
 
-  /** Sends the head, and the rest of the body. */
   private deliver(given: Given): void {
     const { response } = this;
     try {
@@ -253,7 +251,6 @@ export class HeldResponse implements Hold {
     this.sendHead();
     if (encoder !== null) {
       this.phase = 'encoding';
-      head.showAnswered();
       const write = (chunk: Buffer): boolean => this.send('write', chunk);
       this.stream = new EncodedStream(encoder, response, write, (error) => this.closeStream(error));
     }
