@@ -91,7 +91,7 @@ const TABLES = {
     );
   },
   cache() {
-    const result = readResult('cache-node20');
+    const result = readResult('cache-node24');
     const rows = result.rows.map(({ name, cpuUsPerHit, interval: [low, high] }) => [
       name,
       `${cpuUsPerHit.toFixed(3)} (${low.toFixed(3)}–${high.toFixed(3)})`,
