@@ -28,7 +28,7 @@ export async function installedPeer<T>(name: string, load: () => Promise<T>): Pr
   }
 }
 
-/** Null: what the package throws is its own affair. */
+/** The rest of the message for a package that cannot be loaded; null for an error that its own code throws. */
 function explainFailure(error: unknown, name: string): string | null {
   if (isMissing(error, name)) return `which is not installed. Run: npm install ${name}`;
   return isUnreadModule(error)

@@ -37,7 +37,7 @@ export interface Caller {
   readonly method: string;
   /** Path and query as sent, and as routed where middleware has rewritten them. */
   readonly urls: readonly unknown[];
-  /** The host as sent, and what proxies say of it. */
+  /** The host as sent, and as proxies forward it. */
   readonly hosts: readonly unknown[];
   /** The framework's request, for `varyBy`. */
   readonly request: unknown;

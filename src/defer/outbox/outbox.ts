@@ -45,7 +45,7 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
     readonly ended: (error: Error | null) => void = () => {},
   ) {}
 
-  /** Lets go of its data, where that is on disk. */
+  /** Frees the memory of data that is on disk. */
   dropData(): void {
     this.parcel = { ...this.parcel, json: undefined };
   }

@@ -187,7 +187,10 @@ export class JobWorker {
     await job.updateData({ ...(job.data as object), unknownSinceMs }).catch(this.reportTrouble);
   }
 
-  /** A promoted job goes to the worker that has waited longest; for a due one Redis serves the same worker first, again and again. */
+  /**
+   * A promoted job goes to the worker that has waited longest; for a due one Redis serves the same worker first, again and again. A job
+   * that cannot be promoted, or is beyond the limit, waits until it is due.
+   */
   private offerLater(id: string, offerMs: number): void {
     if (this.offers === MAX_OFFERS) return;
     this.offers += 1;

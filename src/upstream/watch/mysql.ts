@@ -85,7 +85,7 @@ const isConnection = (connection: unknown): connection is object =>
   typeof connection === 'object' && connection !== null && hasMethods(connection, 'query', 'execute');
 
 const LENDING = 'tracing:mysql2:pool:connect';
-/** The request that asked for a connection: the pool lends it in the context of the request that released it. */
+/** The request that waits for a connection: the pool lends it in the context of the request that released it. */
 const askedBy = new WeakMap<object, RequestState | undefined>();
 const readRequest = (traced: object): RequestState | undefined =>
   askedBy.has(traced) ? askedBy.get(traced) : requestContext.getStore();
