@@ -173,7 +173,8 @@ it.each(['options', 'a client'])('a worker waits longer for a job than commands 
   await new Promise((resolve) => setTimeout(resolve, 500));
   await add('second');
   await until('the second to run', () => ran.length === 2);
-  expect(reports).toEqual([]);
+  // The producer's commands have that limit, which a busy machine may exceed.
+  expect(reports.filter((text) => text.startsWith('worker'))).toEqual([]);
 });
 
 it.each(['options', 'a client'])('with Redis away at boot, %s may say lazyConnect', async (kind) => {
