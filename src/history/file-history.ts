@@ -1,11 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { appendFile, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
-import { lockFile, type FileLock } from '../core/file-lock.js';
 import { makeFolder } from '../core/make-folder.js';
 import { object, optionError } from '../core/option.js';
-import { PerfError } from '../core/perf.error.js';
 import { folderPath } from '../core/shared-options.js';
-import { within } from '../core/within.js';
 import { workingDirectory } from '../core/working-directory.js';
 import type { TimeRange } from '../ports/history.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history-store.js';
@@ -14,18 +12,16 @@ import { encodeFrame, readFrames, type HistoryRow } from './rows/row.js';
 import { DAY_MS, HOUR_MS, type Tier } from './rows/tiers.js';
 
 export interface FileHistoryOptions {
-  /** The folder of its files, made when it is missing. One process writes to it; every worker of a cluster needs its own. */
+  /** The folder of its files, made when it is missing. */
   directory: string;
 }
 
 const shape = object({ directory: folderPath });
 
-/** A lock that is free is taken in less, milliseconds. */
-const TAKEN_MS = 200;
-
 /**
  * Keeps the history in a folder, which only its owner may read: `node:fs` alone, no `fsync`. A row is written when its bucket ends
  * or the application closes. Running buckets are written every minute: a crash loses the last minute.
+ * Processes may share a folder: each reads the rows of all.
  * @throws PERF_ERR_OPTION
  */
 export function fileHistory(options: FileHistoryOptions): HistoryStore {
@@ -39,115 +35,72 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
     shared: false,
     open: async (host) => {
       makeFolder(folder, 0o700);
-      const files = new HistoryFiles(folder, host);
-      // A writer waits for a lock whose owner may live; reads need no lock.
-      await within(TAKEN_MS, () => files.takeLock());
-      return files;
+      return new HistoryFiles(folder, host);
     },
   };
 }
 
 /** `5m-2026-11-24.rows`; of minutes an hour's, `1m-2026-11-24T13.rows`. */
 const ROWS_FILE = /^(1m|5m|1h)-(\d{4}-\d\d-\d\d)(?:T(\d\d))?\.rows$/;
-/** Buckets that have not ended, replaced as a whole. */
-const RUNNING = 'running.rows';
+/** The buckets of one run that have not ended, replaced as a whole. A run that was killed leaves its file. */
+const RUNNING_FILE = /^running-[\w-]+\.rows$/;
 /** The interval between searches for old files, milliseconds. */
 const SWEEP_MS = HOUR_MS;
 
 class HistoryFiles implements OpenHistoryStore {
-  private lock: FileLock | null = null;
-  private locking: Promise<void> | null = null;
   private sweptMs = -Infinity;
-  private readonly running: string;
+  private readonly run = randomBytes(6).toString('hex');
 
   constructor(
     private readonly folder: string,
     private readonly host: HistoryStoreHost,
-  ) {
-    this.running = join(folder, RUNNING);
-  }
+  ) {}
 
-  /** Resolves when this process is the one that writes. */
-  takeLock(): Promise<void> {
-    if (this.lock !== null && this.locking === null) return Promise.resolve();
-    this.locking ??= this.openFolder().finally(() => (this.locking = null));
-    // The next write rejects with it.
-    this.locking.catch(() => {});
-    return this.locking;
-  }
-
+  /** A write that failed may leave a torn row or half of the rows: readers skip the one, and take one of equals. */
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
-    // Another process has taken the folder over while this one was suspended: rows wait until that one has ended.
-    if (this.lock?.isHeld === false) this.release();
-    await this.takeLock();
-    await this.append(finished);
-    if (running.length === 0) await rm(this.running, { force: true });
+    for (const row of finished) {
+      const time = new Date(row.at).toISOString().slice(0, row.tier === '1m' ? 13 : 10);
+      await appendFile(join(this.folder, `${row.tier}-${time}.rows`), encodeFrame(row), { mode: 0o600 });
+    }
+    const path = join(this.folder, `running-${this.run}.rows`);
+    if (running.length === 0) await rm(path, { force: true });
     else {
-      await writeFile(`${this.running}.new`, Buffer.concat(running.map(encodeFrame)), { mode: 0o600 });
-      await rename(`${this.running}.new`, this.running);
+      const next = join(this.folder, `running-${this.run}-next.rows`);
+      await writeFile(next, Buffer.concat(running.map(encodeFrame)), { mode: 0o600 });
+      await rename(next, path);
     }
     if (Date.now() - this.sweptMs >= SWEEP_MS) await this.sweep();
   }
 
   async *read(tier: Tier, { from, to }: TimeRange): AsyncGenerator<HistoryRow> {
-    const files = (await this.listFiles()).filter((file) => file.tier === tier && file.to > from && file.from < to);
-    const readLatest = async (path: string): Promise<Map<string, HistoryRow>> => {
-      const latest = new Map<string, HistoryRow>();
-      for (const row of await readRows(path)) {
-        if (row.tier !== tier || row.at < from || row.at >= to) continue;
-        const key = `${row.instance} ${row.at}`;
-        const known = latest.get(key);
-        // A bucket only grows: what a killed process left running may be behind its whole row.
-        if (known === undefined || readObservedMs(row) >= readObservedMs(known)) latest.set(key, row);
+    const isWanted = (row: HistoryRow): boolean => row.tier === tier && row.at >= from && row.at < to;
+    // Running buckets first: one that ends meanwhile is in its tier's file then.
+    const running = keepLongest((await this.readRunning()).flatMap(({ rows }) => rows.filter(isWanted)));
+    for (const file of await this.listFiles()) {
+      if (file.tier !== tier || file.to <= from || file.from >= to) continue;
+      for (const [key, row] of keepLongest((await readRows(file.path)).filter(isWanted))) {
+        const known = running.get(key);
+        if (known !== undefined && isLonger(known, row)) continue;
+        running.delete(key);
+        yield row;
       }
-      return latest;
-    };
-    // First: what ends meanwhile is in a file then. It replaces what another has adopted of a bucket that goes on.
-    const running = await readLatest(this.running);
-    for (const { path } of files) {
-      for (const [key, row] of await readLatest(path)) if (!running.has(key)) yield row;
     }
     yield* running.values();
   }
 
-  async close(): Promise<void> {
-    await this.locking?.catch(() => {});
-    this.release();
-  }
-
-  private async openFolder(): Promise<void> {
-    const { folder, host } = this;
-    this.lock = await lockFile(join(folder, 'history'), (owner) => inUse(folder, owner), host.signal);
-    try {
-      // Buckets that a killed process has left running have ended.
-      await this.append(await readRows(this.running));
-      await rm(this.running, { force: true });
-      await this.sweep();
-    } catch (error) {
-      this.release();
-      throw error;
-    }
-  }
-
-  private release(): void {
-    this.lock?.release();
-    this.lock = null;
-  }
-
-  /** A write that failed may leave a torn row or half of the rows: readers skip the one, and take one of equals. */
-  private async append(rows: readonly HistoryRow[]): Promise<void> {
-    for (const row of rows) {
-      const time = new Date(row.at).toISOString().slice(0, row.tier === '1m' ? 13 : 10);
-      await appendFile(join(this.folder, `${row.tier}-${time}.rows`), encodeFrame(row), { mode: 0o600 });
-    }
-  }
+  async close(): Promise<void> {}
 
   /** Deletes what is too old, and then the oldest until the rest is small enough. */
   private async sweep(): Promise<void> {
     this.sweptMs = Date.now();
+    const running = (await this.readRunning()).map(({ path, rows }) => ({
+      path,
+      tier: '1h' as const,
+      to: Math.max(...rows.map(({ at }) => at)) + HOUR_MS,
+    }));
     let bytes = 0;
     const left: { path: string; to: number; size: number }[] = [];
-    for (const { path, tier, to } of await this.listFiles()) {
+    for (const { path, tier, to } of [...(await this.listFiles()), ...running]) {
       if (to < this.sweptMs - this.host.keptMs(tier)) await rm(path, { force: true });
       else {
         const { size } = await stat(path);
@@ -172,8 +125,30 @@ class HistoryFiles implements OpenHistoryStore {
       ];
     });
   }
+
+  private async readRunning(): Promise<{ path: string; rows: HistoryRow[] }[]> {
+    const names = (await readdir(this.folder)).filter((name) => RUNNING_FILE.test(name));
+    return Promise.all(
+      names.map(async (name) => {
+        const path = join(this.folder, name);
+        return { path, rows: await readRows(path) };
+      }),
+    );
+  }
 }
 
+/** One row of each bucket and run: a bucket only grows, and what a killed process left running may be behind its whole row. */
+function keepLongest(rows: readonly HistoryRow[]): Map<string, HistoryRow> {
+  const longest = new Map<string, HistoryRow>();
+  for (const row of rows) {
+    const key = `${row.instance} ${row.at}`;
+    const known = longest.get(key);
+    if (known === undefined || !isLonger(known, row)) longest.set(key, row);
+  }
+  return longest;
+}
+
+const isLonger = (one: HistoryRow, other: HistoryRow): boolean => readObservedMs(one) > readObservedMs(other);
 const readObservedMs = ({ data }: HistoryRow): number => new EncodedWindow(data).process.observedMs;
 
 /** None where there is no file. */
@@ -184,12 +159,4 @@ async function readRows(path: string): Promise<HistoryRow[]> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }
-}
-
-function inUse(folder: string, owner: string): PerfError {
-  return new PerfError(
-    'PERF_ERR_STORE',
-    `The history in ${folder} is written by ${owner}, and only one process may write to a folder. Give every worker of a cluster its ` +
-      'own `directory`, or keep the history of all of them with `redisHistory()`.',
-  );
 }

@@ -9,8 +9,6 @@ export interface HistoryStoreHost {
   /** For how long rows of a tier are kept, milliseconds. */
   keptMs(tier: Tier): number;
   readonly maxBytes: number;
-  /** The application has closed: what is still being opened is not needed any more. */
-  readonly signal: AbortSignal;
 }
 
 /** A store at work, for one application. */

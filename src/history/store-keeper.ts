@@ -22,11 +22,10 @@ export class StoreKeeper {
   private closed = false;
   /** The last write has failed: rows wait. */
   isFailing = false;
-  private readonly closing = new AbortController();
 
   constructor(
     private readonly kind: HistoryStore,
-    private readonly host: Omit<HistoryStoreHost, 'signal'>,
+    private readonly host: HistoryStoreHost,
     private readonly report: OncePerCause,
   ) {}
 
@@ -81,7 +80,6 @@ export class StoreKeeper {
     });
     if (!settled) this.reportFailure(new Error(`it did not settle within ${deadlineMs} ms`));
     this.closed = true;
-    this.closing.abort();
     if (!settled) void this.release();
   }
 
@@ -111,7 +109,7 @@ export class StoreKeeper {
 
   private opened(): Promise<OpenHistoryStore> {
     if (this.closed) return Promise.reject(new Error('the application has closed'));
-    this.opening ??= this.kind.open({ ...this.host, signal: this.closing.signal }).catch((error: unknown) => {
+    this.opening ??= this.kind.open(this.host).catch((error: unknown) => {
       this.opening = null;
       throw error;
     });

@@ -14,7 +14,6 @@ const KILLS = process.env['PERF_LONG'] === undefined ? 6 : 100;
 const host = {
   keptMs: (tier: Tier) => keptMs(tier, 35),
   maxBytes: 64 * 1024 * 1024,
-  signal: new AbortController().signal,
 };
 
 async function countsOf(store: OpenHistoryStore, tier: Tier, instance: string): Promise<number[]> {

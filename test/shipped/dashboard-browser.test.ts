@@ -18,8 +18,7 @@ const HOUR_MS = 3_600_000;
 
 /** As earlier processes have left it. */
 async function keepHistory(directory: string, rows: readonly HistoryRow[]): Promise<void> {
-  const { signal } = new AbortController();
-  const store = await fileHistory({ directory }).open({ keptMs: () => 35 * 24 * HOUR_MS, maxBytes: 1e8, signal });
+  const store = await fileHistory({ directory }).open({ keptMs: () => 35 * 24 * HOUR_MS, maxBytes: 1e8 });
   await store.write(rows, []);
   await store.close();
 }

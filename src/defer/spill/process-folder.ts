@@ -14,7 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { describePlace, isAlive } from '../../core/file-lock.js';
+import { describePlace, isAlive } from '../../core/process-place.js';
 import { makeFolder } from '../../core/make-folder.js';
 import { PerfError } from '../../core/perf.error.js';
 import { describeReason } from '../../core/reason.js';

@@ -66,7 +66,7 @@ describe('what the history of 50 routes costs', () => {
   });
 
   it('35 days of the whole are read from the file in one go', async () => {
-    const host = { keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 2 ** 26, signal: new AbortController().signal };
+    const host = { keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 2 ** 26 };
     const store = fileHistory({ directory });
     const open = await store.open(host);
     const newest = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS;

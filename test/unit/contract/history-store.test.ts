@@ -13,10 +13,6 @@ import { countOf, rowOf } from '../../fixtures/history.js';
 const host = {
   keptMs: (tier: Tier) => keptMs(tier, 35),
   maxBytes: 64 * 1024 * 1024,
-  /** Of one application. */
-  get signal() {
-    return new AbortController().signal;
-  },
 };
 const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
 

@@ -17,8 +17,7 @@ const connection = { host: new URL(inject('redisUrl')).hostname, port: Number(ne
 
 /** A pod's connection to a store. */
 async function opened(store: HistoryStore): Promise<OpenHistoryStore> {
-  const signal = new AbortController().signal;
-  const open = await store.open({ keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 2 ** 26, signal });
+  const open = await store.open({ keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 2 ** 26 });
   onTestFinished(() => open.close());
   return open;
 }

@@ -44,9 +44,6 @@ describe('a fleet on one Redis', { timeout: 1_800_000 }, () => {
   const host = {
     keptMs: (tier: Tier) => keptMs(tier, 35),
     maxBytes: 2 ** 26,
-    get signal() {
-      return new AbortController().signal;
-    },
   };
 
   /** What any process reads of it. */

@@ -23,7 +23,6 @@ import { countOf, rowOf, windowOf } from '../../fixtures/history.js';
 const host = {
   keptMs: (tier: Tier) => keptMs(tier, 35),
   maxBytes: 64 * 1024 * 1024,
-  signal: new AbortController().signal,
 };
 const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
 
@@ -51,7 +50,7 @@ describe('fileHistory', () => {
     await store.close();
     open = open.filter((one) => one !== store);
   };
-  const segments = (tier: Tier): string[] =>
+  const segments = (tier: Tier | 'running'): string[] =>
     readdirSync(directory)
       .filter((name) => name.startsWith(tier))
       .map((name) => join(directory, name));
@@ -111,19 +110,6 @@ describe('fileHistory', () => {
     expect(await countsOf(second)).toEqual([1, 3, 4]);
   });
 
-  it('reads at once what a process has left that may still live, as pid 1 of a container before', async () => {
-    const first = await start();
-    await first.write([row(1)], [row(2)]);
-    await end(first);
-    writeFileSync(join(directory, 'history.lock'), 'host/another-boot/pid:[7] 1 100 0 left-behind');
-    writeFileSync(join(directory, 'running.rows'), encodeFrame(row(2)));
-    const aborted = new AbortController();
-    const second = await fileHistory({ directory }).open({ ...host, signal: aborted.signal });
-    expect(await countsOf(second)).toEqual([1, 2]);
-    aborted.abort();
-    await expect(second.write([row(3)], [])).rejects.toThrow();
-  });
-
   it('loses only the end when the file is cut anywhere', async () => {
     const first = await start();
     await first.write([row(1), row(2), row(3)], []);
@@ -133,70 +119,28 @@ describe('fileHistory', () => {
     expect(await countsOf(await start())).toEqual([1, 2]);
   });
 
-  it('has one writer: a second one is told by whom, and takes over when the first has closed', async () => {
+  it('may be shared: each process reads the rows of all, those of one that was killed at once', async () => {
     const first = await start();
-    await expect(fileHistory({ directory }).open(host)).rejects.toThrow(
-      /PERF_ERR_STORE: The history in .* is written by process \d+/,
-    );
-    await first.write([row(1)], []);
-    await end(first);
-    expect(await countsOf(await start())).toEqual([1]);
-  });
-
-  it.runIf(existsSync('/proc/self/stat'))('leaves alone what another has taken over, until that one ends', async () => {
-    const store = await start();
-    await store.write([row(1)], [row(2)]);
-    const lock = join(directory, 'history.lock');
-    const [place] = readFileSync(lock, 'utf8').split(' ');
-    const started = readFileSync(`/proc/${process.ppid}/stat`, 'utf8').split(') ')[1]!.split(' ')[19];
-    writeFileSync(lock, `${place} ${process.ppid} ${started}`);
-    writeFileSync(join(directory, 'running.rows'), encodeFrame(row(7)));
-    for (const tries of [1, 2])
-      await expect(store.write([row(3)], [row(4)]), String(tries)).rejects.toThrow(
-        `is written by process ${process.ppid}`,
-      );
-    expect(await countsOf(store)).toEqual([1, 7]);
-    rmSync(lock);
-    await store.write([row(3)], [row(4)]);
-    expect(await countsOf(store)).toEqual([1, 7, 3, 4]);
-    await expect(fileHistory({ directory }).open(host)).rejects.toThrow('PERF_ERR_STORE');
-  });
-
-  it('takes its folder again, and what another has left there that came and went', async () => {
-    const store = await start();
-    await store.write([row(1)], [row(2)]);
-    rmSync(join(directory, 'history.lock'));
-    writeFileSync(join(directory, 'running.rows'), encodeFrame(row(7)));
-    await store.write([row(3)], [row(4)]);
-    expect(await countsOf(store)).toEqual([1, 7, 3, 4]);
-    await expect(fileHistory({ directory }).open(host)).rejects.toThrow('PERF_ERR_STORE');
+    await first.write([row(1)], [row(2)]);
+    const second = await start();
+    await second.write([row(3)], [row(4)]);
+    expect((await countsOf(first)).toSorted((x, y) => x - y)).toEqual([1, 2, 3, 4]);
+    await second.write([row(4)], [row(5)]);
+    await second.write([row(5)], []);
+    // The first one is killed: it never writes again.
+    expect((await countsOf(await start())).toSorted((x, y) => x - y)).toEqual([1, 2, 3, 4, 5]);
   });
 
   it('counts once what a process has left that was killed between two writes', async () => {
     const first = await start();
     const running = row(5);
-    await first.write([], [running]);
-    const [left] = [readFileSync(join(directory, 'running.rows'))];
-    await first.write([running], []);
-    await end(first);
-    writeFileSync(join(directory, 'running.rows'), left);
-    expect(await countsOf(await start())).toEqual([5]);
-  });
-
-  it('keeps the later row of a bucket that went on after another had taken its first part over', async () => {
-    const early = row(5);
     const site = windowOf(8);
     site.process.observedMs *= 2;
-    const late = { ...early, data: encodeWindow(site) };
-    const first = await start();
-    await first.write([early], [late]);
-    expect(await countsOf(first)).toEqual([8]);
-    const left = readFileSync(join(directory, 'running.rows'));
+    await first.write([], [running]);
+    const left = readFileSync(segments('running')[0]!);
+    await first.write([{ ...running, data: encodeWindow(site) }], []);
     await end(first);
-    const second = await start();
-    expect(await countsOf(second)).toEqual([8]);
-    await end(second);
-    writeFileSync(join(directory, 'running.rows'), Buffer.concat([encodeFrame(early), left]));
+    writeFileSync(join(directory, 'running-0.rows'), left);
     expect(await countsOf(await start())).toEqual([8]);
   });
 
@@ -210,9 +154,11 @@ describe('fileHistory', () => {
     expect((await countsOf(second)).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     await end(second);
     const small = await start({ ...host, maxBytes: 3 * size + 10 });
+    await small.write([], []);
     expect((await countsOf(small)).toSorted((a, b) => a - b)).toEqual([1, 2, 3]);
     await end(small);
     const short = await start({ ...host, keptMs: () => DAY_MS });
+    await short.write([], []);
     expect((await countsOf(short)).length).toBeLessThanOrEqual(2);
   });
 

@@ -210,7 +210,7 @@ describe('verdicts of a process', () => {
 
   it('of the fleet are judged beside a part of a window that nobody of ours has published', async () => {
     const store = sharedStore();
-    const stranger = await store.open({ keptMs: () => 1, maxBytes: 1, signal: new AbortController().signal });
+    const stranger = await store.open({ keptMs: () => 1, maxBytes: 1 });
     const pods = ['a', 'b'].map((name) => new Pod(name, store));
     for (let minute = 0; minute < 115; minute++) {
       const at = START + 5 * MINUTE_MS * Math.floor(minute / 5);

@@ -3,6 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { applicationName } from '../../../core/application-package.js';
 import { object } from '../../../core/option.js';
 import { keyPrefix } from '../../../core/shared-options.js';
+import { within } from '../../../core/within.js';
 import type { HistoryStore } from '../../../history/history-store.js';
 import { connectionOption, isClient, isCluster, loadRedis, makeClient } from '../connection.js';
 import { OWN_PREFIX, reconnectInMs, type RedisCacheConnection } from '../connection.js';
@@ -41,7 +42,7 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
       if (!isClient(connection)) await loadRedis(NEEDED_BY);
     },
     open: async (host) => {
-      const client = await connect(connection, host.signal);
+      const client = await connect(connection);
       const who = randomBytes(6).toString('base64url');
       const buckets = new RedisBuckets(client, prefix, host, who);
       return {
@@ -54,30 +55,28 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
   };
 }
 
-async function connect(connection: Connection, signal: AbortSignal): Promise<Redis> {
+async function connect(connection: Connection): Promise<Redis> {
   const client = isCluster(connection)
     ? ((connection as Cluster).duplicate([], clusterOptions(connection as Cluster)) as unknown as Redis)
     : await makeClient(connection as RedisCacheConnection, OVERRIDES, NEEDED_BY);
   // Errors are reported by whoever waits for a command.
   client.on('error', () => {});
-  const giveUp = (): void => client.disconnect();
-  signal.addEventListener('abort', giveUp, { once: true });
   try {
-    await client.connect();
-    return client;
+    if (await within(CONNECT_MS, () => client.connect())) return client;
+    throw new Error(`no connection within ${CONNECT_MS} ms`);
   } catch (error) {
     // Nothing of this client stays: the next minute brings another.
-    signal.removeEventListener('abort', giveUp);
-    giveUp();
+    client.disconnect();
     throw error;
   }
 }
 
 const NEEDED_BY = '`redisHistory()`';
+const CONNECT_MS = 5_000;
 const EVERY_NODE = {
   // No greetings: they would count among the application's calls to this server.
   disableClientInfo: true,
-  connectTimeout: 5_000,
+  connectTimeout: CONNECT_MS,
   commandTimeout: 5_000,
   // A connection that owes an answer for longer is half open, and made anew.
   socketTimeout: 10_000,
