@@ -35,10 +35,6 @@ export class VerdictKeeper {
   private judgedUntil = 0;
   /** Windows before it are of the past. */
   private begunAt = 0;
-  /** Whether the engine knows what the store remembers. */
-  private isRecalled = false;
-  /** Verdicts that were reported before that: they are judged again then. */
-  private readonly reported = new Set<string>();
   /** Verdicts of the fleet's leader; null where this process judges. */
   private followed: readonly Verdict[] | null = null;
   /** Judged, and not kept by the fleet yet. */
@@ -54,18 +50,18 @@ export class VerdictKeeper {
     return this.followed ?? this.engine.verdicts;
   }
 
-  /** Learns what the store remembers. While it is away, each window that is judged tries again. */
+  /** Learns what the store remembers. */
   recall(source: HistorySource, nowMs: number): Promise<void> {
     // Windows that nobody has judged yet are judged here: those who wrote them may have ended.
     this.begunAt = startBucket(nowMs - (source.shared === true ? JUDGED_MS : 0), WINDOW_MS);
     if (source.shared === true) return this.judge(source, nowMs);
-    return this.runAlone(() => this.recallUntil(source, this.begunAt));
+    return this.runAlone(async () => void (await this.recallUntil(source, this.begunAt)));
   }
 
   judge(source: HistorySource, nowMs: number): Promise<void> {
     return this.runAlone(async () => {
       if (source.shared === true) return this.judgeFleet(source, nowMs);
-      for (const verdict of await this.judgeUntil(source, startBucket(nowMs, WINDOW_MS))) this.report(verdict);
+      for (const verdict of await this.judgeUntil(source, startBucket(nowMs, WINDOW_MS))) this.parts.report(verdict);
     });
   }
 
@@ -85,23 +81,21 @@ export class VerdictKeeper {
     const { judgedUntil, verdicts } = this;
     const isKept = await source.fleet!((fleet) => fleet.keepVerdicts({ judgedUntil, verdicts }));
     if (isKept === false) this.leads = false;
-    if (isKept === true) for (const verdict of this.unreported.splice(0)) this.report(verdict);
+    if (isKept === true) for (const verdict of this.unreported.splice(0)) this.parts.report(verdict);
   }
 
   /** Judges in silence what the leader before has judged; what it has not, is reported. */
   private async takeOver(source: HistorySource, nowMs: number, kept: FleetVerdicts | null): Promise<boolean> {
     const latest = startBucket(nowMs - JUDGED_MS, WINDOW_MS);
     this.begunAt = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.begunAt));
-    this.judgedUntil = 0;
-    await this.recallUntil(source, this.begunAt);
-    if (!this.isRecalled) return false;
+    if (!(await this.recallUntil(source, this.begunAt))) return false;
     this.unreported = this.engine.adopt(kept?.verdicts ?? [], this.begunAt);
     this.followed = null;
     return true;
   }
 
-  /** Five weeks of hours, and the last two days in windows. */
-  private async recallUntil(source: HistorySource, until: number): Promise<void> {
+  /** Learns five weeks of hours, and judges the last two days in windows. False where a shared store could not be read. */
+  private async recallUntil(source: HistorySource, until: number): Promise<boolean> {
     const engine = new VerdictEngine(this.parts.listUsers);
     const windowsFrom = until - 2 * DAY_MS;
     let isComplete = true;
@@ -116,16 +110,14 @@ export class VerdictKeeper {
       for (const window of windows) await inTurns(engine.judge(window), turns);
       isComplete &&= isRead;
     }
-    this.isRecalled = isComplete;
-    // Less than everything is better than nothing, and no better than what is known by now.
-    if (!this.isRecalled && this.judgedUntil > 0) return;
+    if (!isComplete && source.shared === true) return false;
     this.engine = engine;
     this.judgedUntil = until;
+    return true;
   }
 
   private async judgeUntil(source: HistorySource, until: number): Promise<Verdict[]> {
     if (until <= this.judgedUntil) return [];
-    if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
     // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
     const from = Math.max(this.judgedUntil, until - DAY_MS);
     const isShared = source.shared === true;
@@ -137,13 +129,6 @@ export class VerdictKeeper {
     for (const window of windows) changed.push(...(await inTurns(this.engine.judge(window), turns)));
     this.judgedUntil = until;
     return changed;
-  }
-
-  private report(verdict: Verdict): void {
-    const key = `${verdict.id} ${verdict.state}`;
-    if (this.reported.has(key)) return;
-    if (!this.isRecalled) this.reported.add(key);
-    this.parts.report(verdict);
   }
 
   /** One after the other: a call meanwhile is left to the next minute. */

@@ -4,32 +4,12 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Verdict } from '../../../src/core/verdict.js';
 import { fileHistory, type HistoryStore } from '../../../src/index.js';
-import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 import { sharedStore } from '../../fixtures/shared-history.js';
 
 const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 10 * HOUR_MS;
-
-/** A store of one process, in memory; it can be away. */
-function ownStore(isAway: () => boolean): HistoryStore {
-  const rows = new Map<string, HistoryRow>();
-  return {
-    name: 'own',
-    shared: false,
-    open: async () => ({
-      write: async (finished, running) => {
-        for (const row of [...finished, ...running]) rows.set(`${row.tier} ${row.at} ${row.instance}`, row);
-      },
-      read: async function* (tier, { from, to }) {
-        if (isAway()) throw new Error('away');
-        for (const row of rows.values()) if (row.tier === tier && row.at >= from && row.at < to) yield row;
-      },
-      close: async () => {},
-    }),
-  };
-}
 
 // How long a process was there is of its scripted minutes, not of this machine.
 vi.spyOn(performance, 'eventLoopUtilization').mockReturnValue({ active: 0, idle: MINUTE_MS, utilization: 0 });
@@ -147,33 +127,6 @@ describe('verdicts of a process', () => {
     await second.serve(20, 100);
     expect(second.told.map(({ id, state }) => [id, state])).toEqual([[first.told[0]!.id, 'resolved']]);
     await second.history.close(5_000);
-  });
-
-  it.each([
-    ['what is slow', 0],
-    ['what becomes slow meanwhile', 20],
-  ])('of %s are known when a store comes back that was away at boot', async (_, slowFrom) => {
-    let isAway = false;
-    const store = ownStore(() => isAway);
-    const first = new Pod('a', store);
-    await first.serve(120, 100);
-    await first.serve(20, slowFrom === 0 ? 2_000 : 100);
-    await first.history.close(5_000);
-    expect(first.told.length).toBe(slowFrom === 0 ? 1 : 0);
-    isAway = true;
-    const second = new Pod('a', store, first.nowMs);
-    await second.serve(slowFrom, 100);
-    await second.serve(40 - slowFrom, 2_000);
-    expect([second.history.verdicts(), second.told]).toEqual([[], []]);
-    isAway = false;
-    await second.serve(10, 2_000);
-    expect(second.history.verdicts()).toMatchObject([{ state: 'active', routes: ['GET /insights'] }]);
-    await second.serve(40, 100);
-    const told = [...first.told, ...second.told];
-    expect(told.map(({ id, state }) => [id, state])).toEqual([
-      [told[0]!.id, 'active'],
-      [told[0]!.id, 'resolved'],
-    ]);
   });
 
   it('of several pods are judged together, and told by one of them', async () => {

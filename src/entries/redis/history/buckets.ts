@@ -10,10 +10,8 @@ import type { TimeRange } from '../../../ports/history.js';
 
 /** Keys of one round trip. */
 const KEYS_AT_ONCE = 64;
-/** For how long it is known which part was added last. */
+/** For how long Redis knows which part was added last: one whose answer was lost comes again within that time, else it counts twice. */
 const PARTS_KNOWN_MS = 2 * HOUR_MS;
-/** A part that may have been added is given up after this: later, its number is forgotten. */
-const GIVEN_UP_MS = HOUR_MS;
 /** Releases of a bucket whose counts are kept apart: the first ones. */
 const MAX_APART = 4;
 /** More routes of one bucket are not ours. */
@@ -25,7 +23,10 @@ const MAX_ROUTES = 2_000;
  */
 const ADD = `
 local last = redis.call('HGET', KEYS[2], ARGV[1])
-if last and tonumber(last) >= tonumber(ARGV[2]) then return 0 end
+if last and tonumber(last) >= tonumber(ARGV[2]) then
+  redis.call('PEXPIRE', KEYS[2], ARGV[4])
+  return 0
+end
 local function add(sums, more)
   for key, value in pairs(more) do
     local known = sums[key]
@@ -66,10 +67,8 @@ return 1
 
 /** The counts of all pods: one hash a tier and bucket, each in a slot of its own, with a field for each route. */
 export class RedisBuckets {
-  /** Parts until here were added, or given up. */
-  private settled = -1;
-  /** The part after it that was sent first at `ms`, and may have been added. */
-  private unanswered: { readonly number: number; readonly ms: number } | null = null;
+  /** The number of the last part that was added. */
+  private added = -1;
 
   constructor(
     private readonly client: Redis,
@@ -82,10 +81,9 @@ export class RedisBuckets {
   async add(parts: readonly HistoryRow[]): Promise<void> {
     for (const part of parts) {
       const number = part.part ?? 0;
-      if (number <= this.settled) continue;
-      const before = this.unanswered?.number === number ? this.unanswered : null;
-      if (before === null || Date.now() - before.ms < GIVEN_UP_MS) await this.addPart(part, number, before);
-      this.settled = number;
+      if (number <= this.added) continue;
+      await this.addPart(part, number);
+      this.added = number;
     }
   }
 
@@ -108,9 +106,8 @@ export class RedisBuckets {
     }
   }
 
-  private async addPart(part: HistoryRow, number: number, before: RedisBuckets['unanswered']): Promise<void> {
+  private async addPart(part: HistoryRow, number: number): Promise<void> {
     const sums = [...readPackedSums(part.data)].flatMap(([name, bytes]) => [name, Buffer.from(bytes)]);
-    if (this.client.status === 'ready') this.unanswered = before ?? { number, ms: Date.now() };
     const adding = ({ tier, stepMs }: TierRule): Promise<unknown> => {
       const at = startBucket(part.at, stepMs);
       const key = this.keyAt(tier, at);
@@ -118,11 +115,7 @@ export class RedisBuckets {
       const head = [this.who, number, expireAt, PARTS_KNOWN_MS, part.release];
       return this.client.eval(ADD, 2, key, `${key}:parts`, ...head, ...sums);
     };
-    const results = await asOwnCalls(() => Promise.allSettled(TIERS.map(adding)));
-    const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as Error] : []));
-    // Errors that Redis answers with, as without memory, are of scripts that have added nothing.
-    if (errors.length === TIERS.length && errors.every(({ name }) => name === 'ReplyError')) this.unanswered = before;
-    if (errors[0] !== undefined) throw errors[0];
+    await asOwnCalls(() => Promise.all(TIERS.map(adding)));
   }
 
   /** The bucket's key; what is in braces decides on the slot in a cluster. Another version's counts have other keys. */
