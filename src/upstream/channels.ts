@@ -10,8 +10,6 @@ type Subscriber = (message: unknown) => void;
  * subscribers has been collected as garbage (the weak map of lib/diagnostics_channel.js deletes by name).
  */
 const known = new Map<string, Channel>();
-/** Applications of this process that have bound a store to a channel. */
-const bindings = new Map<string, number>();
 
 function findChannel(name: string): Channel {
   const found = known.get(name) ?? channel(name);
@@ -40,15 +38,11 @@ export class Channels {
     this.ends.push(() => void unsubscribe(name, guarded));
   }
 
-  /** Runs what is done with a message of the channel in the store that `read` gives: the same function for every application. */
+  /** Runs what is done with a message of the channel in the store that `read` gives. */
   bind<T>(name: string, store: AsyncLocalStorage<T>, read: (message: object) => T | undefined): void {
-    findChannel(name).bindStore(store, read as (message: unknown) => T);
-    bindings.set(name, (bindings.get(name) ?? 0) + 1);
-    this.ends.push(() => {
-      const left = bindings.get(name)! - 1;
-      bindings.set(name, left);
-      if (left === 0) findChannel(name).unbindStore(store);
-    });
+    const bound = findChannel(name);
+    bound.bindStore(store, read as (message: unknown) => T);
+    this.ends.push(() => void bound.unbindStore(store));
   }
 
   close(): void {

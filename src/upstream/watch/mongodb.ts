@@ -38,9 +38,5 @@ export function watchMongo(client: object, serverAt: ServerAt): (() => void) | n
     listenShared(emitter, 'commandSucceeded', (event: CommandEvent) => end(event, false)),
     listenShared(emitter, 'commandFailed', (event: CommandEvent) => end(event, true)),
   ];
-  return () => {
-    for (const stop of stops) stop();
-    for (const stillOpen of open.values()) stillOpen?.end(false);
-    open.clear();
-  };
+  return () => stops.forEach((stop) => stop());
 }

@@ -1,9 +1,7 @@
-import { errorMonitor, EventEmitter } from 'node:events';
-import { listenShared } from '../../core/shared-listener.js';
 import { requestContext, type RequestState } from '../../request/request-state.js';
 import type { Channels } from '../channels.js';
-import { removeValues } from './statement.js';
-import { endingCallback, surround, surroundLending, type Callback, type Ending } from './surround.js';
+import { endByCallback, surround, surroundLending } from './surround.js';
+import type { Call } from '../request-time.js';
 import { Stops } from './stops.js';
 import { hasMethods, serverName, type ServerAt, type Watch } from './watched-server.js';
 
@@ -15,7 +13,6 @@ interface Config {
 }
 interface Queue {
   readonly length: number;
-  get?(index: number): unknown;
 }
 
 /** mysql2's `Pool`. Its lists of connections are not public: their counts are null in a version without them. */
@@ -26,10 +23,10 @@ interface Pool {
   readonly _connectionQueue?: Queue;
 }
 
-/** A statement that the pool has made for its connection. */
-interface Command extends EventEmitter {
-  readonly sql?: string;
-  onResult?: Callback;
+/** A statement; one that the pool has made for its connection brings its callback. */
+interface Command {
+  readonly sql?: unknown;
+  onResult?: unknown;
 }
 
 /** Reads one application's calls from mysql2's connections; `close()` puts those back as they were. */
@@ -64,10 +61,7 @@ export class MySqlConnections {
   private watchPool(pool: Pool, serverAt: ServerAt): () => void {
     const server = serverAt('sql', 'mysql', findHost(pool.config?.connectionConfig));
     const beginWait = server.addPool(pool, readSize);
-    return surroundLending(pool, 'getConnection', beginWait, {
-      onLent: (connection) => this.add(connection, serverAt),
-      readQueued: () => pool._connectionQueue?.get?.(pool._connectionQueue.length - 1),
-    });
+    return surroundLending(pool, 'getConnection', beginWait, (connection) => this.add(connection, serverAt));
   }
 
   private add(connection: unknown, serverAt: ServerAt): void {
@@ -110,62 +104,29 @@ function findHost({ host = 'localhost', port = 3306, socketPath, database }: Con
 
 function surroundStatements(connection: object, serverAt: ServerAt): () => void {
   const server = serverAt('sql', 'mysql', findHost((connection as { config?: Config }).config));
-  const open = new Set<Ending>();
-  const begin = (name: string, statement: string): Ending | null => {
-    const call = server.begin(name, statement);
-    if (call === null) return null;
-    const ending: Ending = {
-      end(failed) {
-        open.delete(ending);
-        call.end(failed);
-      },
-    };
-    open.add(ending);
-    return ending;
-  };
-  // A connection that is lost or destroyed ends no command without a callback.
-  const onClose = (): void => {
-    for (const ending of open) ending.end(true);
-  };
-  const { stream } = connection as { stream?: unknown };
   const stops = ['query', 'execute'].map((name) =>
     surround(connection, name, (given, proceed) =>
-      endByResult(given, proceed, begin(name, removeValues(readStatement(given[0])))),
+      measureStatement(given, proceed, (text) => server.begin(name, text)),
     ),
   );
-  if (stream instanceof EventEmitter) stops.push(listenShared(stream, 'close', onClose));
   return () => stops.forEach((stop) => stop());
 }
 
-function readStatement(given: unknown): string {
-  const statement = typeof given === 'object' && given !== null ? (given as { sql?: unknown }).sql : given;
-  return typeof statement === 'string' ? statement : '';
-}
-
-/** A callback ends the call; without one the command's own events do, and its error stays unhandled. */
-function endByResult(
-  given: readonly unknown[],
+/** A callback ends the call; a statement without one emits its result, and is not measured. */
+function measureStatement(
+  [statement, ...rest]: readonly unknown[],
   proceed: (given: readonly unknown[]) => unknown,
-  call: Ending | null,
+  begin: (text: string) => Call | null,
 ): unknown {
-  const [made, ...rest] = given;
-  const isFunction = (one: unknown): one is Callback => typeof one === 'function';
-  const onResult = typeof made === 'object' && made !== null ? (made as Partial<Command>).onResult : undefined;
-  if (isFunction(onResult)) (made as Command).onResult = endingCallback(onResult, call);
-  let command: unknown;
+  const command = (typeof statement === 'object' && statement !== null ? statement : { sql: statement }) as Command;
+  const isOfPool = typeof command.onResult === 'function';
+  if (!isOfPool && !rest.some((one) => typeof one === 'function')) return proceed([statement, ...rest]);
+  const call = begin(typeof command.sql === 'string' ? command.sql : '');
+  if (isOfPool) [command.onResult] = endByCallback([command.onResult], call);
   try {
-    command = proceed([made, ...rest.map((one) => (isFunction(one) ? endingCallback(one, call) : one))]);
+    return proceed([statement, ...endByCallback(rest, call)]);
   } catch (error) {
     call?.end(true);
     throw error;
   }
-  if (isFunction(onResult) || rest.some(isFunction)) return command;
-  if (typeof command !== 'object' || command === null || !hasMethods(command, 'once')) {
-    call?.end(false);
-    return command;
-  }
-  const emitter = command as unknown as Command;
-  emitter.once(errorMonitor, () => call?.end(true));
-  emitter.once('end', () => call?.end(false));
-  return command;
 }

@@ -1,7 +1,6 @@
-import { EventEmitter, errorMonitor } from 'node:events';
+import type { EventEmitter } from 'node:events';
 import { listenShared } from '../../core/shared-listener.js';
-import { endingCallback, settling, surround, surroundLending, type Callback } from './surround.js';
-import type { Call } from '../request-time.js';
+import { endByCallback, settling, surround, surroundLending } from './surround.js';
 import { hasMethods, serverInUrl, serverName, type ServerAt, type WatchedServer } from './watched-server.js';
 
 /** The documented part of `pg.Client`. */
@@ -22,7 +21,7 @@ interface Pool extends EventEmitter {
 /** https://node-postgres.com/apis/client#queryconfig */
 interface Config {
   readonly text?: string;
-  readonly callback?: Callback;
+  readonly callback?: unknown;
   /** A cursor, a stream and a `Query` have it. */
   readonly submit?: unknown;
 }
@@ -73,35 +72,11 @@ function findHost({ options = {} }: Pool): string {
 /** node-postgres has no event for a query: https://github.com/brianc/node-postgres/pull/3650. */
 const surroundQuery = (client: object, server: WatchedServer): (() => void) =>
   surround(client, 'query', (given, proceed) => {
-    const [query] = given;
+    const [query, ...rest] = given;
     const config = typeof query === 'string' ? { text: query } : (query as Config | null | undefined);
-    // The client rejects it itself.
-    if (typeof config !== 'object' || config === null) return proceed(given);
-    const call = server.begin('query', config.text ?? '');
-    const rest = given.slice(1).map((one) => (typeof one === 'function' ? endingCallback(one as Callback, call) : one));
-    const isSubmittable = typeof config.submit === 'function';
-    if (isSubmittable) endByEvents(config, call);
-    const changed =
-      typeof config.callback === 'function' ? withCallback(config, endingCallback(config.callback, call)) : query;
-    const run = (): unknown => proceed([changed, ...rest]);
-    // A query object that would run when it is awaited is not awaited.
-    return isSubmittable ? run() : settling(run, call);
+    // A cursor, a stream, and a query with a callback of its own are not measured.
+    if (typeof config?.text !== 'string' || config.submit !== undefined || config.callback !== undefined)
+      return proceed(given);
+    const call = server.begin('query', config.text);
+    return settling(() => proceed([query, ...endByCallback(rest, call)]), call);
   });
-
-/** A copy of the query, so that the caller's own object stays as it is. A `Query` with a callback emits no error: that one is changed. */
-function withCallback(config: Config, callback: Callback): Config {
-  const isPlain = Object.getPrototypeOf(config) === Object.prototype;
-  // An object of some class may have getters.
-  const changed =
-    typeof config.submit === 'function' ? config : isPlain ? { ...config } : (Object.create(config) as Config);
-  return Object.defineProperty(changed, 'callback', { value: callback, enumerable: true });
-}
-
-/** A cursor, a stream and a `Query` emit their end. */
-function endByEvents(submitted: unknown, call: Call | null): void {
-  if (!(submitted instanceof EventEmitter)) return call?.end(false);
-  // A cursor emits its error only to listeners, and fails no code with it.
-  if (hasMethods(submitted, 'read', 'close') && !hasMethods(submitted, 'pipe')) submitted.on('error', () => {});
-  submitted.once(errorMonitor, () => call?.end(true));
-  for (const event of ['end', 'close']) submitted.once(event, () => call?.end(false));
-}

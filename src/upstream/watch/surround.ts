@@ -28,15 +28,16 @@ export function surround(
   };
 }
 
-/** The end of a call. */
-export type Ending = Pick<Call, 'end'>;
-
-/** A callback that ends a call first; its first argument is an error, or none. */
-export const endingCallback = (callback: Callback, call: Ending | null): Callback =>
-  function (this: unknown, ...results) {
-    call?.end(results[0] !== undefined && results[0] !== null);
-    return Reflect.apply(callback, this, results);
-  };
+/** The arguments with callbacks that end a call first: their first argument is an error, or none. */
+export const endByCallback = (given: readonly unknown[], call: Call | null): unknown[] =>
+  given.map((one) =>
+    typeof one !== 'function'
+      ? one
+      : function (this: unknown, ...results: unknown[]): unknown {
+          call?.end(results[0] !== undefined && results[0] !== null);
+          return Reflect.apply(one, this, results);
+        },
+  );
 
 /** Passes on the result of a call, and ends the call when it settles; a failure at once ends it as well. */
 export function settling<T>(proceed: () => T, call: Call | null): T {
@@ -60,40 +61,24 @@ export function settling<T>(proceed: () => T, call: Call | null): T {
   ) as T;
 }
 
-export interface Lending {
-  /** Gets the connection of a callback. */
-  readonly onLent?: (connection: unknown) => void;
-  /** Reads the callback that waits since the last call, in a pool that may pass it to the method again. */
-  readonly readQueued?: () => unknown;
-}
-
 /**
  * Surrounds a pool's method that lends a connection to a callback, or by a promise: ends the wait, and runs the callback in its
- * caller's request.
+ * caller's request, since a pool lends in the context of the request that gives the connection back.
  */
-export function surroundLending(
+export const surroundLending = (
   pool: object,
   name: string,
   beginWait: () => Call | null,
-  { onLent, readQueued }: Lending = {},
-): () => void {
-  const queued = new WeakSet<object>();
-  return surround(pool, name, (given, proceed) => {
-    // A connection has died, and its pool makes another one for a callback in its queue: that wait goes on.
-    if (given.some((one) => queued.has(one as object))) return proceed(given);
+  onLent: (connection: unknown) => void = () => {},
+): (() => void) =>
+  surround(pool, name, (given, proceed) => {
     const wait = beginWait();
     const stored = requestContext.getStore();
-    // A pool lends in the context of the request that gives the connection back.
-    const lend = (callback: Callback): Callback =>
-      function (this: unknown, ...results) {
+    const lend = (callback: Function) =>
+      function (this: unknown, ...results: unknown[]): unknown {
         wait?.end(false);
-        onLent?.(results[1]);
+        onLent(results[1]);
         return requestContext.run(stored!, () => Reflect.apply(callback, this, results));
       };
-    const changed = given.map((one) => (typeof one === 'function' ? lend(one as Callback) : one));
-    const result = settling(() => proceed(changed), wait);
-    const callback = readQueued?.();
-    if (typeof callback === 'function') queued.add(callback);
-    return result;
+    return settling(() => proceed(given.map((one) => (typeof one === 'function' ? lend(one) : one))), wait);
   });
-}
