@@ -152,7 +152,7 @@ class CachedDataFeature extends PerfCache implements Feature {
       // Read from the global at each call: fake timers of tests replace it.
       nowMs: () => performance.now(),
       report,
-      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait, true)),
+      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
     };
   }
 

@@ -179,7 +179,6 @@ export interface Finding {
   /**
    * `'repeated-calls'`: N+1, requests of a route send one upstream the same URL or command three times and more, on average;
    * `'pool-wait'`: they wait for a connection of a watched pool;
-   * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream;
    * `'missed-runs'`: a measured cron job or interval has not started for three of its periods.
    */
   kind: string;

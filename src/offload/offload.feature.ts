@@ -140,7 +140,7 @@ class OffloadFeature extends Offloader implements Feature {
     if (dispatcher === null && (this.options.inline || inOffloadThread())) return this.runHere(job);
     if (dispatcher === null) return Promise.reject(beforeBoot(job.name));
     const run = (): Promise<unknown> => dispatcher.run(job, this.contextFor(job.options.timeoutMs));
-    return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run, true);
+    return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run);
   }
 
   private async runHere(job: Job): Promise<unknown> {

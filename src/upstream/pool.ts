@@ -36,17 +36,9 @@ export class Pools {
       if (pool === undefined) this.watched.delete(ref);
       else sizes.push(readSize(pool as never));
     }
-    const sum = (read: (size: PoolSize) => number | null): number | null =>
-      sizes.reduce<number | null>((total, size) => {
-        const value = read(size);
-        return total === null || value === null ? null : total + value;
-      }, 0);
-    return {
-      max: sum(({ max }) => max),
-      total: sum(({ total }) => total),
-      idle: sum(({ idle }) => idle),
-      waiting: sum(({ waiting }) => waiting),
-    };
+    const sum = (count: keyof PoolSize): number | null =>
+      sizes.some((size) => size[count] === null) ? null : sizes.reduce((total, size) => total + size[count]!, 0);
+    return { max: sum('max'), total: sum('total'), idle: sum('idle'), waiting: sum('waiting') };
   }
 
   snapshot(): PoolSnapshot {

@@ -14,31 +14,12 @@ export interface LoopClock {
 const MAX_SAME = 64;
 
 /** Calls of one request for the same URL or command. */
-class Alike {
-  calls = 0;
-  private open = 0;
-  private sinceMs = 0;
-  /** Time in which at least one was under way. */
-  private unionMs = 0;
-  private maxMs = 0;
-
-  constructor(readonly what: string) {}
-
-  began(nowMs: number): void {
-    if (this.open === 0) this.sinceMs = nowMs;
-    this.open += 1;
-  }
-
-  ended(tookMs: number, nowMs: number): void {
-    this.open -= 1;
-    if (this.open === 0) this.unionMs += Math.max(0, nowMs - this.sinceMs);
-    this.maxMs = Math.max(this.maxMs, tookMs);
-  }
-
-  /** Milliseconds that one call in place of all would save. */
-  get repeatedMs(): number {
-    return Math.max(0, this.unionMs - this.maxMs);
-  }
+interface Alike {
+  readonly what: string;
+  /** Number of those under way. */
+  open: number;
+  /** Times at which one began while none was under way: a pipeline, and calls at the same time, are one round. */
+  rounds: number;
 }
 
 /** Calls of one request to one target, and its waits for connections to it. */
@@ -56,12 +37,10 @@ class Use {
   constructor(readonly target: Target) {}
 
   findAlike(what: string): Alike | null {
-    let alike = this.same.find((one) => one.what === what);
-    if (alike === undefined) {
-      if (this.same.length >= MAX_SAME) return null;
-      this.same.push((alike = new Alike(what)));
-    }
-    alike.calls += 1;
+    const known = this.same.find((one) => one.what === what);
+    if (known !== undefined || this.same.length >= MAX_SAME) return known ?? null;
+    const alike = { what, open: 0, rounds: 0 };
+    this.same.push(alike);
     return alike;
   }
 
@@ -70,10 +49,9 @@ class Use {
     return { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors };
   }
 
-  get mostAlike(): Alike | null {
-    let most: Alike | null = null;
-    for (const one of this.same) if (most === null || one.calls > most.calls) most = one;
-    return most;
+  /** Rounds of the URL or command that has most of them. */
+  get mostRounds(): number {
+    return this.same.reduce((most, { rounds }) => Math.max(most, rounds), 0);
   }
 }
 
@@ -147,7 +125,7 @@ export class RequestCalls {
     if ((isWait ? ++this.timedWaits : ++this.timedCalls) > this.maxTimed) return;
     if (this.openCalls === 0) this.addElapsed(startedMs);
     if (!isWait) this.openCalls += 1;
-    alike?.began(startedMs);
+    if (alike !== null && ++alike.open === 1) alike.rounds += 1;
     call.place = this.open.push(call) - 1;
     call.calls = this;
     call.use = use;
@@ -176,7 +154,7 @@ export class RequestCalls {
     if (failed) use.errors += 1;
     use.wallMs += ms;
     use.maxMs = Math.max(use.maxMs, ms);
-    alike?.ended(ms, nowMs);
+    if (alike !== null) alike.open -= 1;
   }
 
   close(nowMs: number): void {
@@ -209,41 +187,36 @@ export class RequestCalls {
   }
 }
 
-const NO_USES: readonly UpstreamUse[] = [];
+const NO_CALLS = { upstreamMs: 0, upstreamIdleMs: 0, poolWaitMs: 0, poolWaitIdleMs: 0 };
+const NO_TIME = { upstreamMs: 0, poolWaitMs: 0, idleMs: 0, busyMs: 0, upstreamBusyMs: 0, unplacedCalls: 0 };
 
-/** Splits the time of one request. Milliseconds. */
+/** Splits the time of one request. */
 export class RequestTimer implements TimeSplit {
   calls: RequestCalls | null = null;
-  upstream = NO_USES;
-  upstreamMs = 0;
-  poolWaitMs = 0;
-  idleMs = 0;
-  busyMs = 0;
-  upstreamBusyMs = 0;
-  private unplacedCalls = 0;
+  upstream: readonly UpstreamUse[] = [];
+  time: RequestTime = NO_TIME;
 
   constructor(
     private readonly idleMsAtStart: number,
     private readonly unplacedAtStart: number,
   ) {}
 
-  /** Computes the parts as of now: `upstreamMs`, `poolWaitMs`, `idleMs` and `busyMs` sum to `durationMs`. */
-  measure(durationMs: number, loopIdleMs: number, unplaced: number): void {
-    const { calls } = this;
-    this.upstreamMs = Math.min(durationMs, calls?.upstreamMs ?? 0);
-    this.poolWaitMs = Math.min(durationMs - this.upstreamMs, calls?.poolWaitMs ?? 0);
-    const restMs = durationMs - this.upstreamMs - this.poolWaitMs;
-    const [upstreamIdleMs, poolWaitIdleMs] = [calls?.upstreamIdleMs ?? 0, calls?.poolWaitIdleMs ?? 0];
-    const restIdleMs = loopIdleMs - this.idleMsAtStart - upstreamIdleMs - poolWaitIdleMs;
-    this.idleMs = Math.min(restMs, Math.max(0, restIdleMs));
-    this.busyMs = restMs - this.idleMs;
-    this.upstreamBusyMs = Math.max(0, this.upstreamMs - upstreamIdleMs);
-    this.unplacedCalls = unplaced - this.unplacedAtStart;
-  }
-
-  get time(): RequestTime {
-    const { upstreamMs, poolWaitMs, idleMs, busyMs, upstreamBusyMs, unplacedCalls } = this;
-    return { upstreamMs, poolWaitMs, idleMs, busyMs, upstreamBusyMs, unplacedCalls };
+  /** The parts as of now: `upstreamMs`, `poolWaitMs`, `idleMs` and `busyMs` sum to `durationMs`. */
+  split(durationMs: number, loopIdleMs: number, unplaced: number): RequestTime {
+    const calls = this.calls ?? NO_CALLS;
+    const upstreamMs = Math.min(durationMs, calls.upstreamMs);
+    const poolWaitMs = Math.min(durationMs - upstreamMs, calls.poolWaitMs);
+    const restMs = durationMs - upstreamMs - poolWaitMs;
+    const restIdleMs = loopIdleMs - this.idleMsAtStart - calls.upstreamIdleMs - calls.poolWaitIdleMs;
+    const idleMs = Math.min(restMs, Math.max(0, restIdleMs));
+    return {
+      upstreamMs,
+      poolWaitMs,
+      idleMs,
+      busyMs: restMs - idleMs,
+      upstreamBusyMs: Math.max(0, upstreamMs - calls.upstreamIdleMs),
+      unplacedCalls: unplaced - this.unplacedAtStart,
+    };
   }
 }
 
@@ -260,7 +233,7 @@ export class RouteTimes {
   /** The part of `busyMs` in which a call was under way. */
   upstreamBusyMs = 0;
 
-  add({ upstreamMs, poolWaitMs, busyMs, upstreamBusyMs }: RequestTimer): void {
+  add({ upstreamMs, poolWaitMs, busyMs, upstreamBusyMs }: RequestTime): void {
     this.count += 1;
     this.upstreamMs += upstreamMs;
     this.poolWaitMs += poolWaitMs;

@@ -11,15 +11,11 @@ export interface RouteCalls {
   requests: number;
   calls: number;
   wallMs: number;
-  /** Sum over requests: calls of the most frequent URL or command. */
-  alike: number;
+  /** Sum over requests: rounds of the URL or command that was repeated most. */
+  rounds: number;
   /** Time that requests waited for this target; calls to several targets at once share it. */
   waitMs: number;
-  /** The part of `waitMs` that one call in place of those of the most frequent URL or command would have saved. */
-  repeatedMs: number;
 }
-
-const NO_CALLS: RouteCalls = { requests: 0, calls: 0, wallMs: 0, alike: 0, waitMs: 0, repeatedMs: 0 };
 
 /** One upstream: its calls, and the routes that make them. */
 export class Target {
@@ -40,13 +36,12 @@ export class Target {
   ) {}
 
   addRequest(route: Route, made: Omit<RouteCalls, 'requests'>): void {
-    const row = getOrAdd(this.routes, route, () => ({ ...NO_CALLS }));
+    const row = getOrAdd(this.routes, route, () => ({ requests: 0, calls: 0, wallMs: 0, rounds: 0, waitMs: 0 }));
     row.requests += 1;
     row.calls += made.calls;
     row.wallMs += made.wallMs;
-    row.alike += made.alike;
+    row.rounds += made.rounds;
     row.waitMs += made.waitMs;
-    row.repeatedMs += made.repeatedMs;
   }
 }
 
@@ -64,8 +59,6 @@ export class Targets {
   /** Targets with the usual name, by client and host: finding one builds no string. */
   private readonly usual = new Map<string, Map<string, Target>>();
   private readonly other = new Target('other', 'other');
-  /** Number of this library's own targets, which do not count for `maxTargets`. */
-  private own = 0;
 
   constructor(
     private readonly options: {
@@ -92,15 +85,13 @@ export class Targets {
     return target;
   }
 
-  /** The target of this name, new where it is unknown; `isOwn`: of this library. */
-  named(given: string, kind: UpstreamKind, isOwn = false): Target {
+  /** The target of this name, new where it is unknown. */
+  named(given: string, kind: UpstreamKind): Target {
     const name = given.slice(0, MAX_NAME);
     const known = this.found.get(name);
     if (known !== undefined) return known;
     // A second target named `other` would be a second series of one label.
-    const isFull = !isOwn && this.found.size - this.own >= this.options.maxTargets;
-    if (isFull || name === this.other.name) return this.other;
-    if (isOwn) this.own += 1;
+    if (this.found.size >= this.options.maxTargets || name === this.other.name) return this.other;
     const target = new Target(name, kind);
     this.found.set(name, target);
     return target;

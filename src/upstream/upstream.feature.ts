@@ -42,8 +42,8 @@ export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigur
   }
 
   /** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
-  timed<T>(target: string, work: () => T, isOwn = false): T {
-    const call = this.begin(this.targets.named(target, 'other', isOwn), null);
+  timed<T>(target: string, work: () => T): T {
+    const call = this.begin(this.targets.named(target, 'other'), null);
     const result = settling(work, call);
     if (!isThenable(result)) call?.end(false);
     return result;

@@ -31,14 +31,14 @@ export class Upstream {
     const { calls } = timer;
     const durationMs = state.endedMs - state.startedMs;
     calls?.close(state.endedMs);
-    timer.measure(durationMs, this.clock.idleMs(), this.unplaced);
+    timer.time = timer.split(durationMs, this.clock.idleMs(), this.unplaced);
     const { route } = state;
     if (calls !== null) addToTargets(timer, calls, route);
     if (route === null) return;
     const times = getOrAdd(this.routes, route, () => new RouteTimes());
     times.ended += 1;
     times.durationMs += durationMs;
-    if (!state.aborted) times.add(timer);
+    if (!state.aborted) times.add(timer.time);
   }
 
   splitSoFar(state: RequestState): RequestTime | null {
@@ -46,8 +46,7 @@ export class Upstream {
     if (timer === null) return null;
     const nowMs = this.clock.nowMs();
     timer.calls?.addElapsed(nowMs);
-    timer.measure(nowMs - state.startedMs, this.clock.idleMs(), this.unplaced);
-    return timer.time;
+    return timer.split(nowMs - state.startedMs, this.clock.idleMs(), this.unplaced);
   }
 
   /**
@@ -107,13 +106,11 @@ function addToTargets(timer: RequestTimer, { uses }: RequestCalls, route: Route 
   const called = uses.filter((use) => use.calls > 0);
   timer.upstream = called.map((use) => use.record);
   if (route === null || !isMeasured(route)) return;
+  const { upstreamMs, poolWaitMs } = timer.time;
   const sumMs = uses.reduce((sum, use) => sum + use.wallMs, 0);
   const waitedMs = uses.reduce((sum, use) => sum + use.waitMs, 0);
-  for (const { target, calls, wallMs, mostAlike } of called) {
-    const waitMs = sumMs === 0 ? 0 : (timer.upstreamMs * wallMs) / sumMs;
-    const repeatedMs = Math.min(waitMs, mostAlike?.repeatedMs ?? 0);
-    target.addRequest(route, { calls, wallMs, alike: mostAlike?.calls ?? 0, waitMs, repeatedMs });
-  }
+  for (const { target, calls, wallMs, mostRounds: rounds } of called)
+    target.addRequest(route, { calls, wallMs, rounds, waitMs: sumMs === 0 ? 0 : (upstreamMs * wallMs) / sumMs });
   for (const { target, waits, waitMs } of uses)
-    if (waits > 0) target.pools?.addRequest(route, waitedMs === 0 ? 0 : (timer.poolWaitMs * waitMs) / waitedMs);
+    if (waits > 0) target.pools?.addRequest(route, waitedMs === 0 ? 0 : (poolWaitMs * waitMs) / waitedMs);
 }

@@ -135,14 +135,12 @@ it('leaves out exporters by the addresses that the environment gives them, and n
   call('https://api.acme.com', '/v1/logs');
   call('https://api.acme.com', '/otlp/v1/tracesets');
   call('https://api.acme.com', '/otlp/orders');
-  call('http://collector:4318', '/v1/logs/search');
   call('http://orders:4318', '/v1/traces');
   call('https://o1.ingest.sentry.io', '/api/7/issues');
   call('https://o1.ingest.sentry.io', '/api/421/envelope/');
   const rows = app.get(PerfService).snapshot().upstream;
   expect(rows.map(({ target, calls }) => `${target} ${calls}`)).toEqual([
     'http api.acme.com 3',
-    'http collector:4318 1',
     'http orders:4318 1',
     'http o1.ingest.sentry.io 2',
   ]);

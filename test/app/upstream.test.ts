@@ -289,7 +289,7 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
         kind: 'repeated-calls',
         route: 'GET /orders',
         text: expect.stringMatching(
-          /^GET \/orders calls redis \S+:\d+ 12 times a request \(N\+1\), which is \d+ % of its time: one call for all, or a cache, would save up to \d+ %$/,
+          /^GET \/orders calls redis \S+:\d+ 12 times a request \(N\+1\), which is \d+ % of its time: make one call for all, or cache the answers$/,
         ),
       },
     ]);

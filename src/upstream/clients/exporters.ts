@@ -19,37 +19,26 @@ export type IsExport = (host: string, path: string) => boolean;
 
 /** Finds exports by the addresses in the environment of their exporters, too. */
 export function findExports(environment: Environment = process.env): IsExport {
-  const paths = listEndpoints(environment);
-  const isEndpoint = (host: string, path: string): boolean =>
-    paths.some((one) => one.host === host && one.path.test(path));
-  return (host, path) => isEndpoint(host, path) || STATSIG.test(host) || isSuppressed();
+  const endpoints = listEndpoints(environment);
+  return (host, path) =>
+    endpoints.some((one) => one.host === host && isBelow(one.pathname.replace(/\/$/, ''), path)) ||
+    STATSIG.test(host) ||
+    isSuppressed();
 }
 
-interface Endpoint {
-  readonly host: string;
-  readonly path: RegExp;
-}
+const isBelow = (base: string, path: string): boolean =>
+  path.startsWith(base) && /^(?:[/?#]|$)/.test(path.slice(base.length));
 
 /** OTLP's paths: https://opentelemetry.io/docs/specs/otel/protocol/exporter/#endpoint-urls-for-otlphttp. */
-function listEndpoints(environment: Environment): Endpoint[] {
-  const { DD_TRACE_AGENT_URL, DD_AGENT_HOST, DD_TRACE_AGENT_PORT = '8126', SENTRY_DSN = '' } = environment;
-  const otlp = (signal: string): string | undefined => environment[`OTEL_EXPORTER_OTLP_${signal}ENDPOINT`];
-  const datadog = DD_TRACE_AGENT_URL ?? (DD_AGENT_HOST && `http://${DD_AGENT_HOST}:${DD_TRACE_AGENT_PORT}`);
-  // A DSN is `https://key@host/project`; events go to `/api/<project>/envelope/`.
-  const sentry = SENTRY_DSN.replace(/^(https?:\/\/)[^@]*@([^/]+)\/(?:.*\/)?(\d+)$/, '$1$2/api/$3');
-  const signals = ['TRACES_', 'METRICS_', 'LOGS_'].map((signal) => endpoint(otlp(signal), ''));
-  return [
-    endpoint(otlp(''), '/v1/(?:traces|metrics|logs)'),
-    ...signals,
-    endpoint(datadog, '(?:/.*)?'),
-    endpoint(sentry, '/.*'),
-  ].flat();
-}
-
-/** `rest`: what follows the path of the URL, which ends there or with its query string. Empty for a text that is no URL. */
-function endpoint(url: string | undefined, rest: string): Endpoint[] {
-  if (url === undefined || !URL.canParse(url)) return [];
-  const { host, pathname } = new URL(url);
-  const base = pathname.replace(/\/$/, '').replaceAll(/[^\w/-]/g, String.raw`\$&`);
-  return [{ host, path: new RegExp(`^${base}${rest}/?(?:[?#]|$)`) }];
+function listEndpoints(environment: Environment): URL[] {
+  const { DD_TRACE_AGENT_URL, DD_AGENT_HOST, DD_TRACE_AGENT_PORT = '8126', SENTRY_DSN } = environment;
+  const otlp = environment['OTEL_EXPORTER_OTLP_ENDPOINT']?.replace(/\/$/, '');
+  const addresses = [
+    ...['traces', 'metrics', 'logs'].map((signal) => `${otlp}/v1/${signal}`),
+    ...['TRACES', 'METRICS', 'LOGS'].map((signal) => environment[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`]),
+    DD_TRACE_AGENT_URL ?? (DD_AGENT_HOST && `http://${DD_AGENT_HOST}:${DD_TRACE_AGENT_PORT}`),
+    // A DSN is `https://key@host/project`; events go to `/api/<project>/envelope/`.
+    SENTRY_DSN?.replace(/^(https?:\/\/)[^@]*@([^/]+)\/(?:.*\/)?(\d+)$/, '$1$2/api/$3'),
+  ];
+  return addresses.flatMap((address = '') => (URL.canParse(address) ? new URL(address) : []));
 }

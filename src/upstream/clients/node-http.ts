@@ -5,7 +5,6 @@ import type { Call } from '../request-time.js';
 import type { Upstream } from '../upstream.js';
 import type { IsExport } from './exporters.js';
 
-const HOST = /^[\w.:[\]-]{1,255}$/;
 const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { 'http:': /:80$/, 'https:': /:443$/ };
 
 /** Subscribes to `node:http` and `node:https`: https://nodejs.org/api/diagnostics_channel.html#http. A call ends with the head. */
@@ -46,6 +45,5 @@ function findHost(request: ClientRequest): string {
   const { host: asked, protocol } = request;
   const header = request.getHeader('host');
   const isOwn = typeof header === 'string' && header.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') === asked;
-  const host = isOwn ? header : asked;
-  return HOST.test(host) ? host.toLowerCase().replace(DEFAULT_PORT[protocol] ?? /$^/, '') : 'unknown';
+  return (isOwn ? header : asked).toLowerCase().replace(DEFAULT_PORT[protocol] ?? /$^/, '');
 }

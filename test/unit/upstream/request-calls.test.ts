@@ -23,3 +23,46 @@ it('times as many waits as calls of one request, counts the others, and ends eac
   last.end(true);
   expect([calls.upstreamMs, calls.poolWaitMs, use!.calls, use!.errors]).toEqual([5, 0, 11, 0]);
 });
+
+it.each([
+  [
+    'one after the other',
+    [
+      [0, 10],
+      [10, 20],
+      [30, 40],
+    ],
+    3,
+  ],
+  [
+    'at the same time',
+    [
+      [0, 50],
+      [1, 49],
+      [2, 50],
+    ],
+    1,
+  ],
+  [
+    'two at a time',
+    [
+      [0, 10],
+      [0, 10],
+      [10, 20],
+      [10, 20],
+    ],
+    2,
+  ],
+])('counts as rounds the calls for one URL that are made %s', (_, times, rounds) => {
+  const calls = new RequestCalls({ nowMs: () => 0, idleMs: () => 0 }, 100);
+  const target = new Target('redis cache', 'redis');
+  const steps = times.flatMap(([fromMs, toMs]) => {
+    const call = new Call({ nowMs: () => 0, idleMs: () => 0 }, target, false, fromMs!);
+    return [
+      { ms: fromMs!, order: 1, step: () => calls.begin(call, 'get') },
+      { ms: toMs!, order: 0, step: () => calls.end(call, toMs!, false) },
+    ];
+  });
+  for (const { step } of steps.toSorted((a, b) => a.ms - b.ms || a.order - b.order)) step();
+  expect(calls.uses[0]!.mostRounds).toBe(rounds);
+});

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { LoopShares } from '../../../src/ports/loop-profile.js';
 import { Route } from '../../../src/request/routes.js';
 import type { Estimate } from '../../../src/core/snapshot.js';
-import { RouteTimes, type RequestTimer } from '../../../src/upstream/request-time.js';
+import { RouteTimes } from '../../../src/upstream/request-time.js';
 import { routeTime } from '../../../src/upstream/upstream-snapshot.js';
 
 const route = new Route('GET', '/reports/:id', null, () => {});
@@ -12,7 +12,7 @@ function timeOf(requests: number, { blockedMs = 0, own = null }: { blockedMs?: n
   const times = new RouteTimes();
   for (let i = 0; i < requests; i++) {
     times.ended += 1;
-    times.add({ upstreamMs: 40, poolWaitMs: 5, busyMs: 70, upstreamBusyMs: 30 } as RequestTimer);
+    times.add({ upstreamMs: 40, poolWaitMs: 5, idleMs: 0, busyMs: 70, upstreamBusyMs: 30, unplacedCalls: 0 });
   }
   const shares: LoopShares = { ownCpuMs: () => own, shareOfLoop: () => 0.2, sampledMs: () => 0 };
   return routeTime([route], new Map([[route, times]]), shares, blockedMs)!;
@@ -30,7 +30,7 @@ it('takes off what is proven to have blocked the loop while own CPU is not known
 
 it('knows neither own CPU nor a share where nothing is sampled', () => {
   const times = new RouteTimes();
-  times.add({ upstreamMs: 0, poolWaitMs: 0, busyMs: 100, upstreamBusyMs: 0 } as RequestTimer);
+  times.add({ upstreamMs: 0, poolWaitMs: 0, idleMs: 0, busyMs: 100, upstreamBusyMs: 0, unplacedCalls: 0 });
   times.ended += 1;
   const time = routeTime([route], new Map([[route, times]]), null, 0);
   expect(time).toEqual({ ownCpuMs: null, upstreamMs: 0, poolWaitMs: 0, loopWaitMs: 100, loopShare: 0 });

@@ -20,17 +20,3 @@ it('is one with those beyond the limit when it is named so', () => {
     ['other', 3],
   ]);
 });
-
-it("leaves the application's targets their rows, whatever the library's own are", () => {
-  const targets = new Targets({ target: null, maxTargets: 2 }, { report() {} } as never);
-  for (const name of ['cache A.a', 'cache B.b', 'worker C.c']) targets.named(name, 'other', true).calls += 1;
-  for (const host of ['a', 'b', 'c']) targets.find({ kind: 'http', host, method: 'GET', path: '' }).calls += 1;
-  expect(targets.all.map(({ name }) => name)).toEqual([
-    'cache A.a',
-    'cache B.b',
-    'worker C.c',
-    'http a',
-    'http b',
-    'other',
-  ]);
-});
