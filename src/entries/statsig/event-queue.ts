@@ -12,7 +12,8 @@ const POST_TIMEOUT_MS = 5_000;
 export class EventQueue {
   private waiting: StatsigEvent[] = [];
   private sending: Promise<void> | null = null;
-  private giveUpPost: () => void = () => {};
+  /** Events that the SDK has and is posting. */
+  private posting = 0;
 
   constructor(
     private readonly adapter: StatsigAdapter,
@@ -24,7 +25,7 @@ export class EventQueue {
   add(events: readonly StatsigEvent[]): void {
     const room = MAX_WAITING - this.waiting.length;
     for (const event of events.slice(0, room)) this.waiting.push(event);
-    if (events.length > room) this.lost(events.length - room, `more than ${MAX_WAITING} were waiting`);
+    this.reportLost(events.length - room, `more than ${MAX_WAITING} were waiting`);
     if (this.waiting.length >= BATCH) void this.send();
   }
 
@@ -34,12 +35,12 @@ export class EventQueue {
     await this.sending;
   }
 
-  /** The end: what is still here is lost. */
+  /** The end: events without an answer are lost. */
   drop(): void {
-    this.giveUpPost();
-    const { length } = this.waiting;
+    const events = this.waiting.length + this.posting;
     this.waiting = [];
-    if (length > 0) this.lost(length, 'not handed over before the application closed');
+    this.posting = 0;
+    this.reportLost(events, 'no answer before the application closed');
   }
 
   private async sendAll(): Promise<void> {
@@ -47,7 +48,7 @@ export class EventQueue {
       await this.adapter.ready();
       while (this.waiting.length > 0) await this.handOver(this.waiting.splice(0, BATCH));
     } catch (error) {
-      this.lost(this.waiting.length, `the client could not be initialised: ${reasonWithoutKey(error)}`);
+      this.reportLost(this.waiting.length, `the client could not be initialised: ${reasonWithoutKey(error)}`);
       this.waiting = [];
     } finally {
       this.sending = null;
@@ -61,21 +62,22 @@ export class EventQueue {
       for (; logged < batch.length; logged += 1) this.adapter.log(batch[logged]!);
     } catch (error) {
       // Before its initialisation and after its shutdown.
-      this.lost(batch.length - logged, reasonWithoutKey(error));
+      this.reportLost(batch.length - logged, reasonWithoutKey(error));
     }
     if (logged === 0) return;
+    this.posting = logged;
     try {
-      let isGivenUp = false;
-      const givenUp = new Promise<void>((resolve) => {
-        this.giveUpPost = () => resolve(void (isGivenUp = true));
-      });
       // A little longer for the SDK, so that it is surely we who see that it was late.
-      const post = (): Promise<void> => Promise.race([this.adapter.flush(POST_TIMEOUT_MS + 100), givenUp]);
-      const inTime = await within(POST_TIMEOUT_MS, post);
-      if (isGivenUp) throw new Error('no answer before the application closed');
+      const inTime = await within(POST_TIMEOUT_MS, () => this.adapter.flush(POST_TIMEOUT_MS + 100));
       if (!inTime) throw new Error(`no answer within ${POST_TIMEOUT_MS} ms`);
     } catch (error) {
-      this.lost(logged, reasonWithoutKey(error));
+      this.reportLost(this.posting, reasonWithoutKey(error));
+    } finally {
+      this.posting = 0;
     }
+  }
+
+  private reportLost(events: number, reason: string): void {
+    if (events > 0) this.lost(events, reason);
   }
 }

@@ -55,14 +55,13 @@ export class Rollup {
     const key = JSON.stringify([method, record.route, record.handler, status, outcome, record.variants]);
     const known = this.groups.get(key);
     if (known !== undefined) return known;
-    const full = this.groups.size >= MAX_GROUPS;
-    const route = full ? OVERFLOW : label(record.route);
-    const handler = full || record.handler === null ? null : label(record.handler);
-    const metadata = buildMetadata({ method, route, status, handler, outcome, pod }, full ? null : record.variants);
-    const groupKey = full ? JSON.stringify([method, OVERFLOW, status, outcome]) : key;
-    let group = this.groups.get(groupKey);
-    if (group === undefined)
-      this.groups.set(groupKey, (group = { metadata, count: 0, sum: 0, sumSquares: 0, upstreamMs: 0, split: 0 }));
+    if (this.groups.size >= MAX_GROUPS && record.route !== OVERFLOW)
+      return this.findGroup({ ...record, route: OVERFLOW, handler: null, variants: null }, pod);
+    const handler = record.handler === null ? null : label(record.handler);
+    const own = { method, route: label(record.route), status, handler, outcome, pod };
+    const metadata = buildMetadata(own, record.variants);
+    const group = { metadata, count: 0, sum: 0, sumSquares: 0, upstreamMs: 0, split: 0 };
+    this.groups.set(key, group);
     return group;
   }
 }

@@ -55,10 +55,6 @@ export function areUnitsMixed({ on, off, unitsInBoth: { units, variance } }: Obs
   return units > Math.max(MIXED_UNITS * (on.units.units + off.units.units), SURE_DEVIATIONS * Math.sqrt(variance));
 }
 
-/** More units of a variant than its bitmap can count. */
-export const isUncountable = ({ on, off }: ObservedGate): boolean =>
-  on.units.variance === Infinity || off.units.variance === Infinity;
-
 /** `'GET /users/:id'` or `'/users/:id'`; null is every route. */
 export function matches(candidate: { method: string; route: string }, route: string | null): boolean {
   return route === null || candidate.route === route || `${candidate.method} ${candidate.route}` === route;

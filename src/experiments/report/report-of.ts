@@ -3,7 +3,7 @@ import type { Arm } from '../../core/statistics/ratio-mean.js';
 import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
 import type { ExperimentReport, ReportOptions, RequestMetric } from './experiment-report.js';
-import { selectArm, COLUMNS, isUncountable, observedGate, type ObservedGate } from './observed-gate.js';
+import { selectArm, COLUMNS, observedGate, type ObservedGate } from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
 import { ALPHA, answers, listCaveats, FEW_UNITS, pValue, writeTitle, unanswered } from './wording.js';
 
@@ -44,7 +44,8 @@ function unitReport(
   const { metric } = subject;
   const share = expectedShare(observed);
   // A gate that is on for all or none has no split to check, and no control.
-  const hasSplit = share !== null && share > 0 && share < 1 && observed.splitMoved === null && !isUncountable(observed);
+  const areCounted = Number.isFinite(observed.on.units.variance + observed.off.units.variance);
+  const hasSplit = share !== null && share > 0 && share < 1 && observed.splitMoved === null && areCounted;
   const treatmentShare = hasSplit ? share : null;
   const arms = (part: 'all' | 'even') =>
     [selectArm(observed.off, metric, part), selectArm(observed.on, metric, part)] as const;

@@ -2,7 +2,7 @@ import type { Comparison } from '../statistics/compare-variants.js';
 import type { AbsoluteDifference } from '../../core/statistics/inference.js';
 import { MAX_WARM_UP_REQUESTS, WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import type { ExperimentMetric, ExperimentReport, RequestMetric } from './experiment-report.js';
-import { areUnitsMixed, isUncountable, type ObservedGate, sumCell } from './observed-gate.js';
+import { areUnitsMixed, type ObservedGate, sumCell } from './observed-gate.js';
 
 /** Error probability of every interval and test in a report. */
 export const ALPHA = 0.05;
@@ -106,17 +106,13 @@ export function listCaveats(findings: Findings): string[] {
       `Sample ratio mismatch: ${observedShare} of the units are on, ${rate(treatmentShare)} should be. The variants do not hold the same kind of units; do not believe the difference before the cause is found.`,
     );
   }
-  if (isUncountable(observed)) {
-    caveats.push(
-      'Too many units to count: above about 780,000 a variant their number is a guess, so the sample ratio was not checked.',
-    );
-  } else if (observed.splitMoved !== null) {
+  if (observed.splitMoved !== null) {
     const [from, to] = observed.splitMoved;
     caveats.push(
       `The split changed while the gate was compared: ${rate(from)} of the units were on, then ${rate(to)}. The difference is taken within periods, and the sample ratio was not checked.`,
     );
   } else if (treatmentShare === null) {
-    caveats.push('The share of units that should be on is unknown, so the sample ratio was not checked.');
+    caveats.push('The sample ratio was not checked: the share of units that should be on is unknown, or their number.');
   }
   if (areUnitsMixed(observed)) {
     const inBoth = Math.round(observed.unitsInBoth.units);

@@ -1,15 +1,19 @@
 import { noData } from '../statistics/compare-variants.js';
 import type { ExperimentTotals, GateTotals, RouteTotals, VariantTotals } from './experiment-totals.js';
-import { BUCKETS, CELLS, SLICE_CELLS } from './route-tally.js';
 import { UnitBitmap } from './unit-bitmap.js';
 
 /**
  * Adds up the totals of several processes: sums per bucket, units by the union of their bitmaps. The order does not matter,
  * and totals that were merged can be merged again. None give empty totals.
- * @throws PERF_ERR_UNITS for what is no totals, or totals of another format
+ * @throws PERF_ERR_UNITS for what is no totals, totals of another format, and a bitmap that was cut
  */
 export function mergeTotals(...totals: readonly ExperimentTotals[]): ExperimentTotals {
-  totals.forEach((one, index) => requireTotals(one, `totals[${index}]`));
+  for (const [index, one] of totals.entries()) {
+    // Pods of two releases may send totals of two formats.
+    const version: unknown = (one as Partial<ExperimentTotals> | null)?.version;
+    if (version === 3) continue;
+    throw noData(`totals[${index}].version`, '3', version, 'Let all pods run one version of nestjs-perf.');
+  }
   return {
     version: 3,
     sources: totals.flatMap(({ sources }) => sources).sort(),
@@ -71,27 +75,3 @@ export function readBitmap({ units }: VariantTotals): UnitBitmap {
   if (bitmap === null) throw noData('totals.….units', 'a bitmap of units, deflated, base64', units);
   return bitmap;
 }
-
-/** Totals come over the network: those of another version, or none, must not become a wrong answer. */
-function requireTotals(totals: ExperimentTotals, path: string): void {
-  const version: unknown = (totals as Partial<ExperimentTotals> | null)?.version;
-  if (version !== 3) throw noData(`${path}.version`, '3', version, 'Let all pods run one version of nestjs-perf.');
-  let areSums = false;
-  try {
-    areSums =
-      totals.sources.every((source) => typeof source === 'string') &&
-      totals.gates.every(({ routes }) =>
-        routes.every(({ on, off }) => [on, off].every((one) => one.buckets.every(isBucket) && readBitmap(one))),
-      ) &&
-      totals.slices.every(({ routes }) => routes.every(([, , ...sums]) => areAllSums(sums, SLICE_CELLS)));
-  } catch {
-    // A part is missing, or of another shape: the error below names it.
-  }
-  if (!areSums) throw noData(path, 'an object of `experiments.totals()`', totals);
-}
-
-const areAllSums = (sums: readonly unknown[], count: number): boolean =>
-  sums.length === count && sums.every((sum) => typeof sum === 'number' && Number.isFinite(sum) && sum >= 0);
-
-const isBucket = ([bucket, ...sums]: readonly number[]): boolean =>
-  Number.isInteger(bucket) && bucket! >= 0 && bucket! < BUCKETS && areAllSums(sums, CELLS.length);

@@ -109,7 +109,7 @@ describe('the report', () => {
     expect(reportOf(skewed, 'faster').text).toContain('sample ratio mismatch');
     const rollout = unknown(0.1, 2_000);
     expect(reportOf(rollout, 'faster').text).toContain('sample ratio not checked');
-    expect(reportOf(rollout, 'faster').caveats[0]).toContain('the sample ratio was not checked');
+    expect(reportOf(rollout, 'faster').caveats[0]).toContain('The sample ratio was not checked');
   });
 
   it('says when it cannot know', () => {
