@@ -7,16 +7,13 @@ import { connectionOptions, isClient, loadRedis, needsAnew, OWN_PREFIX, reconnec
 
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
 const SILENT_MS = 10_000;
-const WORKER_BEAT_MS = 8_000;
-/** A Sentinel that owes an answer for so long is given up for the next, milliseconds. */
-const SENTINEL_MS = 3_000;
-
+/** A worker's connection may wait for a job for 10 s. */
+const WORKER_SILENT_MS = 20_000;
 /** BullMQ's loop would try again at once when Redis has refused its command: when it does, milliseconds. */
 const REFUSED_MS = 1_000;
 
 /** The used part of an ioredis client. BullMQ's own type does not fit: BullMQ 5's is that of ioredis 5 only. */
 export interface RedisClient {
-  readonly options?: object;
   duplicate(override: object): { disconnect(): void } & object;
 }
 
@@ -59,29 +56,25 @@ export async function whenAttempted(redis: Redis): Promise<void> {
   await within(SILENT_MS, ended).finally(() => over.abort());
 }
 
-/** For workers, which wait for as long as it takes: half-open connections are given up here, in duplicates that BullMQ makes too. */
+/** For workers, whose commands wait for as long as it takes. */
 export function openConsumer(libraries: Libraries, connection: RedisConnection, onError: OnError): OwnClient {
   const unbounded = {
     enableOfflineQueue: true,
     maxRetriesPerRequest: null,
     commandTimeout: undefined,
-    socketTimeout: undefined,
+    socketTimeout: WORKER_SILENT_MS,
   };
   const { redis, release } = open(libraries, connection, unbounded, onError, isRefused);
   const copies: Redis[] = [];
-  const beats = [watch(redis, true)];
   const duplicate = redis.duplicate.bind(redis);
   redis.duplicate = (override) => {
     const copy = duplicate(override);
     copies.push(copy);
-    // BullMQ names the connection with which it waits for jobs, and gives those reads up itself.
-    beats.push(watch(copy, override?.connectionName === undefined));
     return copy;
   };
   return {
     redis,
     release: () => {
-      for (const beat of beats) clearInterval(beat);
       release();
       // Another goodbye to one that has ended would delay the end of the process for 2 s.
       for (const copy of copies) if (copy.status !== 'end') copy.disconnect();
@@ -105,18 +98,14 @@ function open(
     return released ? null : waitMs;
   };
   const isReadOnly = needsAnew();
-  const own: { sentinelCommandTimeout?: number } | undefined = isClient(connection)
-    ? connection.options
-    : connectionOptions(connection);
   const options = {
-    ...(isClient(connection) ? {} : own),
+    ...(isClient(connection) ? {} : connectionOptions(connection)),
     ...override,
     ...OWN_PREFIX,
     // With it, the first attempt would be the last.
     lazyConnect: false,
     retryStrategy,
     sentinelRetryStrategy: retryStrategy,
-    sentinelCommandTimeout: own?.sentinelCommandTimeout ?? SENTINEL_MS,
     reconnectOnError: (error: Error): boolean => {
       refused ||= endsTurn(error);
       return endsTurn(error) || isReadOnly(error);
@@ -129,22 +118,6 @@ function open(
     redis.disconnect();
   };
   return { redis, release };
-}
-
-/** Makes a connection anew that waits for the answer to a ping, or to its greeting, from one beat to the next. */
-function watch(redis: Redis, pings: boolean): NodeJS.Timeout {
-  let owing: string | null = null;
-  const answered = (): void => void (owing = null);
-  const beat = (): void => {
-    const { status } = redis;
-    if (status === owing) {
-      owing = null;
-      return redis.disconnect(true);
-    }
-    owing = status === 'connect' || (status === 'ready' && pings) ? status : null;
-    if (owing === 'ready') redis.ping().then(answered, answered);
-  };
-  return setInterval(beat, WORKER_BEAT_MS).unref();
 }
 
 /** Redis lacks memory, a disk or a replica, or its user lacks the right to a command of BullMQ's loop. */

@@ -19,7 +19,7 @@ export interface ItemData {
 interface CommonData {
   work: string;
   timeoutMs: number;
-  /** Upper limit of the wait between attempts, milliseconds; left out without a limit. */
+  /** Upper limit of the wait between attempts, milliseconds; left out where there is one attempt. */
   maxBackoffMs?: number;
   /** Written by the first worker that does not have its class. */
   unknownSinceMs?: number;
@@ -28,7 +28,7 @@ interface CommonData {
 /** A bulk whose answer was lost is sent again after 30 s, and finds its ids taken, up to 1,500 jobs a second. */
 const KEEP = { removeOnComplete: { age: 600, count: 50_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
 /** A strategy of our workers: exponential with jitter like BullMQ's own, but bounded. */
-export const BOUNDED_BACKOFF = 'nestjs-perf';
+const BOUNDED_BACKOFF = 'nestjs-perf';
 
 export function makeJob(job: NewDurableJob) {
   const { id: _, ...item } = makeItem(job);
@@ -56,16 +56,13 @@ function makeJobId(id: string): string {
 function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: ItemData[] }) {
   const { name, work, timeoutMs, attempts } = job;
   const { backoffMs, maxBackoffMs, delayMs, priority } = job.options;
-  // BullMQ's own strategy knows no bound; what never reaches it needs none.
-  const bounded = backoffMs * 2 ** (attempts - 2) > maxBackoffMs;
-  const backoff = { type: bounded ? BOUNDED_BACKOFF : 'exponential', delay: backoffMs, jitter: 1 };
   return {
     name,
-    data: { work, timeoutMs, ...(bounded ? { maxBackoffMs } : {}), ...items },
+    data: { work, timeoutMs, ...(attempts > 1 ? { maxBackoffMs } : {}), ...items },
     opts: {
       jobId,
       attempts,
-      ...(attempts > 1 ? { backoff } : {}),
+      ...(attempts > 1 ? { backoff: { type: BOUNDED_BACKOFF, delay: backoffMs } } : {}),
       ...(delayMs > 0 ? { delay: delayMs } : {}),
       ...(priority > 0 ? { priority } : {}),
       ...KEEP,

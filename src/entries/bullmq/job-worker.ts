@@ -4,20 +4,15 @@ import type { Redis } from 'ioredis';
 import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../core/backoff.js';
-import { inRootContext } from '../../core/root-context.js';
 import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
 import type { Libraries } from './connection.js';
-import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
+import { readJob, type ReadJob } from './job-data.js';
 import { settleAll } from '../../core/settle-all.js';
 
 /** Least time for a last command to Redis, even past the deadline, milliseconds. */
 const LAST_WORD_MS = 500;
-/** Delay of a job whose class this process lacks, milliseconds: `first`, later an eighth of its wait so far, from `next` to `last`. */
-const ELSEWHERE_MS = { first: 1_000, next: 2_000, last: 300_000 };
-/** Offers that wait at a time: jobs beyond them are taken when they are due. */
-const MAX_OFFERS = 1_000;
-/** Time from the offer of such a job until it is due anyway, milliseconds: this process may have ended, or Redis been away. */
-const SPARE_MS = 2_000;
+/** Bounds of the delay of a job whose class this process lacks, milliseconds: an eighth of its wait so far, up to twice that at random. */
+const ELSEWHERE_MS = { least: 1_000, most: 300_000 };
 /** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
 export const UNKNOWN_MS = 3_600_000;
 /** How often a job may lose its process before it counts as failed: it may be what kills them. BullMQ's default is 1. */
@@ -47,7 +42,6 @@ export class JobWorker {
   private worker: Worker;
   private readonly active = new Set<{ job: Job; token: string | undefined; running: Promise<void> }>();
   private readonly stopping = new AbortController();
-  private offers = 0;
   private paused = false;
   /** BullMQ works jobs off; before that there is nothing to pause, and its `close` would leave its errors without a listener. */
   private runs = false;
@@ -175,32 +169,13 @@ export class JobWorker {
     const cause = `durable work "${job.name}" of queue "${this.queueName}" waits for another process`;
     this.host.report(cause, `${cause}: ${whyNot}. After an hour its jobs are dead letters.`);
     if (read.unknownSinceMs === null) await this.markUnknown(job, sinceMs);
-    const { first, next, last } = ELSEWHERE_MS;
-    const waitMs = read.unknownSinceMs === null ? first : Math.min(last, Math.max(next, unknownMs / 8));
-    const offerMs = waitMs * (1 + Math.random());
-    this.offerLater(job.id!, offerMs);
-    return this.putBack(job, token, offerMs + SPARE_MS);
+    const waitMs = Math.min(ELSEWHERE_MS.most, Math.max(ELSEWHERE_MS.least, unknownMs / 8));
+    return this.putBack(job, token, waitMs * (1 + Math.random()));
   }
 
   /** Writes since when no worker has had its class; undefined: one has. Where Redis refuses, the next worker writes it. */
   private async markUnknown(job: Job, unknownSinceMs: number | undefined): Promise<void> {
     await job.updateData({ ...(job.data as object), unknownSinceMs }).catch(this.reportTrouble);
-  }
-
-  /**
-   * A promoted job goes to the worker that has waited longest; for a due one Redis serves the same worker first, again and again. A job
-   * that cannot be promoted, or is beyond the limit, waits until it is due.
-   */
-  private offerLater(id: string, offerMs: number): void {
-    if (this.offers === MAX_OFFERS) return;
-    this.offers += 1;
-    // By its id: thousands of jobs wait, with all of their data.
-    const offer = async (): Promise<void> => {
-      this.offers -= 1;
-      const job = await this.bullmq.Job.fromId(this.worker, id);
-      await job?.promote();
-    };
-    inRootContext(() => setTimeout(() => void offer().catch(() => {}), offerMs).unref());
   }
 
   /** Makes a job a dead letter: it is among the queue's failed jobs then, whatever attempts are left. */
@@ -218,8 +193,8 @@ export class JobWorker {
   }
 }
 
-const boundedBackoff: BackoffStrategy = (attemptsMade, type, _error, job) => {
+const boundedBackoff: BackoffStrategy = (attemptsMade, _type, _error, job) => {
   const { delay: baseMs = 1_000 } = (job?.opts.backoff ?? {}) as { delay?: number };
   const { maxBackoffMs: maxMs = Infinity } = (job?.data ?? {}) as { maxBackoffMs?: number };
-  return type === BOUNDED_BACKOFF ? Math.round(backoffMs(attemptsMade, { baseMs, maxMs })) : baseMs;
+  return Math.round(backoffMs(attemptsMade, { baseMs, maxMs }));
 };

@@ -62,7 +62,7 @@ it('BullMQ is not asked to end a worker that never ran: it would take away the l
 
 it('a job that Redis refuses to put back has not failed: its lock expires, and it runs again', async () => {
   class DelayedError extends Error {}
-  const bullmq = { Worker: StubWorker, DelayedError, Job: { fromId: async () => undefined } } as never;
+  const bullmq = { Worker: StubWorker, DelayedError } as never;
   const reports: string[] = [];
   const report = (_: string, message: string): void => void reports.push(message);
   const host = { ...NO_WORKER, report, findKind: () => ({ whyNot: 'it is newer' }) };
