@@ -113,8 +113,8 @@ export class DeferEngine {
     return entry.id;
   }
 
-  async rejected({ offset = 0, limit = 100 }: { offset?: number; limit?: number } = {}): Promise<RejectedWork[]> {
-    return (await this.durable?.dead.list(offset, limit)) ?? [];
+  rejected({ offset = 0, limit = 100 }: { offset?: number; limit?: number } = {}): RejectedWork[] {
+    return this.durable?.dead.list(offset, limit) ?? [];
   }
 
   async resend(ids?: readonly string[]): Promise<number> {

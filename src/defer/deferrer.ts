@@ -172,11 +172,11 @@ export class Deferrer {
 
   /**
    * Dead letters: what the store has refused for good, oldest first, 100 from `offset` on; `{ offset: -10 }` are the newest 10. The newest 1,000
-   * are kept, up to 16 MiB of their data, with `spillPath` also over a restart.
+   * are kept, up to 16 MiB of their data; with `spillPath` the next start sends them once more.
    * @param page `{ offset: 0, limit: 100 }`
    * @throws PERF_ERR_OFF
    */
-  rejected(page?: { offset?: number; limit?: number }): Promise<RejectedWork[]> {
+  async rejected(page?: { offset?: number; limit?: number }): Promise<RejectedWork[]> {
     return this.enabled('deferrer.rejected()').rejected(page);
   }
 

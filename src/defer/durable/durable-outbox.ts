@@ -15,8 +15,12 @@ import { makeDurableJob, type DurableEntry } from './entry.js';
 
 /** For a last word with the store, which nothing depends on any more, milliseconds. */
 const CLOSE_MS = 1_000;
+/** A store that owes its answer for so long gets the jobs again: ioredis may drop a command while it reconnects (redis/ioredis#2193). */
+const STORE_MS = 30_000;
 /** When the disk could not be read, it is read again so much later, milliseconds. */
 const READ_AGAIN_MS = 1_000;
+/** Of the files of dead letters, which are not deleted before all that is in one may go. */
+const MAX_DEAD_BYTES = 64 * 1024 * 1024;
 /** A file may hold 30,000 small entries: to send them in one turn would block the loop for 100 ms and more. */
 const MAX_TAKEN_A_TURN = 1_000;
 
@@ -29,9 +33,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   private readonly folder: ProcessFolder | null;
   private readonly spill: Spill | null;
   private isTakingBack = false;
-
-  /** A store buffers nothing while its server is away: what is not answered is lost. */
-  readonly resendsUnanswered = true;
+  private adopted: Promise<void> | null = null;
 
   constructor(store: DurableStore, capacity: Capacity, shared: OutboxShared) {
     super('durable work', true, capacity, shared);
@@ -40,10 +42,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     const { spill } = store;
     this.folder = spill ? new ProcessFolder(spill.path, report) : null;
     this.spill = this.folder && new Spill(this.folder, spill!, counters, report);
-    this.dead = new DeadLetters(this.folder, report);
-    if (this.spill === null) return;
-    this.spill.onLost = () => this.dead.lose();
-    capacity.onReleased = () => void this.takeBack();
+    const ofDead = { ...spill, maxBytes: MAX_DEAD_BYTES };
+    this.dead = new DeadLetters(this.folder && new Spill(this.folder, ofDead, { move() {} }, report, 'dead'), report);
+    if (this.spill !== null) capacity.onReleased = () => void this.takeBack();
   }
 
   /** No disk takes new work. */
@@ -68,15 +69,14 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       await this.closeStore(CLOSE_MS);
       throw error;
     }
-    const { folder } = this;
-    if (folder !== null) this.dead.onDisk(() => this.adopt(folder));
+    this.adopted = this.adopt();
   }
 
-  private async adopt(folder: ProcessFolder): Promise<void> {
+  /** Sends what processes that are gone have left, now and from time to time. */
+  private async adopt(): Promise<void> {
     this.shared.counters.expect(1);
-    await folder.keepAdopting(({ work, dead }) => {
-      this.spill!.adopt(work);
-      this.dead.adopt(dead);
+    await this.folder?.keepAdopting((files) => {
+      this.spill!.adopt(files);
       void this.takeBack();
     });
     this.shared.counters.expect(-1);
@@ -94,7 +94,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   async closeStore(deadlineMs: number): Promise<void> {
     const closed = this.callStore('close', deadlineMs, () => this.target.close());
     await this.callStore('close its `spillPath`', deadlineMs, async () => {
-      await this.dead.settled();
+      await Promise.all([this.adopted, this.dead.close()]);
       await this.spill?.close();
       await this.folder?.release();
     });
@@ -171,12 +171,11 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   /** Sends dead letters with these ids again, all without ids; returns how many there was capacity for. */
   async resend(ids: readonly string[] | undefined): Promise<number> {
     const { capacity, dead, spill } = this;
-    const letters = await dead.take(ids, Math.max(0, capacity.left));
+    const letters = dead.take(ids, Math.max(0, capacity.left));
     let sent = 0;
     const sending = letters.map(async (letter) => {
-      const { error: _error, rejectedAt: _rejectedAt, ...entry } = letter.entry;
-      const item = new OutboxItem<DurableEntry>(this, entry);
-      if (spill !== null) item.place = await spill.append(entry);
+      const item = new OutboxItem<DurableEntry>(this, letter.entry);
+      if (spill !== null) item.place = await spill.append(letter.entry);
       if (spill !== null && item.place === null) return dead.keep(letter);
       // A crash before this is on disk sends it twice, under one id.
       dead.delete(letter);
@@ -195,9 +194,14 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return { key, limits: { maxJobs: together.maxItems, maxWaitMs: together.maxWaitMs }, isOneJob: true };
   }
 
-  override store(items: readonly Item[]): Promise<unknown> {
+  override async store(items: readonly Item[]): Promise<void> {
     const jobs = items.map(({ parcel, status }) => makeDurableJob(parcel, status));
-    return this.target.add(jobs, { batch: items[0]!.parcel.together !== null });
+    const adding = this.target.add(jobs, { batch: items[0]!.parcel.together !== null });
+    await new Promise((resolve, reject) => {
+      const late = (): void => reject(new Error(`the store has not answered within ${STORE_MS} ms`));
+      const timer = setTimeout(late, STORE_MS).unref();
+      void adding.then(resolve, reject).then(() => clearTimeout(timer));
+    });
   }
 
   override forget(items: readonly Item[]): void {
@@ -208,12 +212,11 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   /** Its entry is struck off once the dead letter is on disk; else it is sent again at the next start. */
   protected override reject(item: Item, error: string): void {
-    const letter = { ...item.parcel, error, rejectedAt: Date.now() };
     const strike = async (): Promise<void> => {
       await item.written;
       if (item.place !== null) this.spill!.strike([item.place]);
     };
-    this.dead.add(letter, () => void strike());
+    this.dead.add(item.parcel, error, () => void strike());
   }
 
   /** Sends what is on disk only, a segment at a time, once there is capacity. */

@@ -11,9 +11,6 @@ export interface DurableEntry extends Omit<NewDurableJob, 'data' | 'status'> {
   /** How many travel in one job at the most, and how long the first one waits, milliseconds; null: each on its own. */
   readonly together: { readonly maxItems: number; readonly maxWaitMs: number } | null;
   readonly json: string | undefined;
-  /** Why its store has refused it for good, and when, epoch milliseconds: for a dead letter. */
-  readonly error?: string;
-  readonly rejectedAt?: number;
 }
 
 /** @throws PERF_ERR_SERIALIZE naming the work's place */
@@ -37,7 +34,7 @@ export function durableEntry(work: ClassWork, data: unknown, origin: Origin | nu
 }
 
 export function makeDurableJob(entry: DurableEntry, status: number | null): NewDurableJob {
-  const { json, together: _together, error: _error, rejectedAt: _rejectedAt, ...job } = entry;
+  const { json, together: _together, ...job } = entry;
   return { ...job, status, data: fromJson(json) };
 }
 

@@ -8,8 +8,6 @@ const MAX_JOBS_A_TURN = 64;
 /** More bulks in flight gain nothing and let more of the buffer escape into a stalled connection. */
 const MAX_IN_FLIGHT = 4;
 const RETRY = { baseMs: 50, maxMs: 2_000 };
-/** A send that has neither succeeded nor failed: ioredis may drop a command while it reconnects (redis/ioredis#2193). */
-const SEND_TIMEOUT_MS = 30_000;
 /** A bulk that failed this often, while others got through, has a job that the queue will never take. */
 const REFUSED_AFTER = 5;
 /** Without others to compare with, only after this long. */
@@ -32,15 +30,11 @@ export interface Group {
 
 /** Callbacks for the end of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
 export interface BulkEvents<T> {
-  /** Whether an unanswered bulk is sent again; not where a client may buffer it until its server is back. */
-  readonly resendsUnanswered: boolean;
   /** Called again with the same items after a failure. */
   store(items: readonly T[]): Promise<unknown>;
   stored(items: readonly T[], sends: number, sentMs: number): void;
   refused(item: T, sends: number, error: unknown): void;
   retried(items: readonly T[], error: unknown): void;
-  /** It is waited for. */
-  unanswered(error: Error): void;
 }
 
 /** Items of a group that are not on their way. */
@@ -64,7 +58,7 @@ interface Bulk<T> {
 /**
  * Micro-batches: items are collected for a few milliseconds and sent as one bulk, a few bulks at a time, no more than
  * a slice a turn of the event loop. A failed bulk is sent again with the same items (and so the same job ids) for as
- * long as the server is in trouble; an item that the server refuses is found by halving its bulk.
+ * long as the server is in trouble; the items of a bulk that the server refuses are sent one by one.
  */
 export class BulkSender<T> {
   /** By key; a group is here while items of it wait. */
@@ -145,7 +139,7 @@ export class BulkSender<T> {
     }
   };
 
-  /** A half keeps the sends and the first failure of the whole: it is refused or halved again on its next failure. */
+  /** An item on its own keeps the sends and the first failure of its bulk: its next failure may be its last. */
   private async deliver(items: readonly T[], sends = 0, firstFailedMs = Infinity): Promise<void> {
     const bulk: Bulk<T> = { items, sends, sentMs: 0, firstFailedMs, wake: null };
     this.bulks.add(bulk);
@@ -167,27 +161,16 @@ export class BulkSender<T> {
     this.events.stored(items, bulk.sends, this.lastStoredMs - bulk.sentMs);
   }
 
-  /** Resolves with null when they are stored; an answer that comes after the next send has begun does not count. */
-  private send(bulk: Bulk<T>): Promise<{ readonly error: unknown } | null> {
+  /** Resolves with null when they are stored. */
+  private async send(bulk: Bulk<T>): Promise<{ readonly error: unknown } | null> {
     bulk.sends += 1;
     bulk.sentMs = performance.now();
-    return new Promise((resolve) => {
-      const late = (): void => {
-        const error = new Error(`the store has not answered within ${SEND_TIMEOUT_MS} ms`);
-        if (this.events.resendsUnanswered) resolve({ error });
-        else this.events.unanswered(error);
-      };
-      const timer = setTimeout(late, SEND_TIMEOUT_MS).unref();
-      const sending = async (): Promise<unknown> => this.events.store(bulk.items);
-      const stored = sending().then(
-        () => null,
-        (error: unknown) => ({ error }),
-      );
-      void stored.then((failure) => {
-        clearTimeout(timer);
-        resolve(failure);
-      });
-    });
+    try {
+      await this.events.store(bulk.items);
+      return null;
+    } catch (error) {
+      return { error };
+    }
   }
 
   private leave(bulk: Bulk<T>): void {
@@ -202,9 +185,7 @@ export class BulkSender<T> {
 
   private refuse({ items, sends, firstFailedMs }: Bulk<T>, error: unknown): void {
     if (items.length === 1) return this.events.refused(items[0]!, sends, error);
-    const half = items.length >> 1;
-    void this.deliver(items.slice(0, half), sends, firstFailedMs);
-    void this.deliver(items.slice(half), sends, firstFailedMs);
+    for (const item of items) void this.deliver([item], sends, firstFailedMs);
   }
 }
 

@@ -80,7 +80,6 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
 export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<OutboxItem<P>> {
   private readonly sender = new BulkSender<OutboxItem<P>>(this);
   protected closed = false;
-  abstract readonly resendsUnanswered: boolean;
 
   constructor(
     /** In reports, for example `jobs for queue "mail"`. */
@@ -146,14 +145,6 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     const advice = isServerTrouble(error)
       ? 'All is kept, and sent again under the same ids.'
       : 'It is sent again; a job that is refused while others get through is given up, and named.';
-    this.reportTrouble(error, advice);
-  }
-
-  unanswered(error: Error): void {
-    this.reportTrouble(error, 'All is kept: the client may hold it until its server is back.');
-  }
-
-  private reportTrouble(error: unknown, advice: string): void {
     const cause = `${this.what} could not be stored: ${describeReason(error)}`;
     this.shared.report(cause, `${cause}. ${advice}`);
   }
@@ -203,9 +194,6 @@ interface JobParcel extends Parcel {
 }
 
 export class JobOutbox extends Outbox<JobParcel> {
-  /** BullMQ's clients buffer commands while Redis is away: each send more would be buffered as well. */
-  readonly resendsUnanswered = false;
-
   constructor(
     private readonly queue: JobQueue,
     capacity: Capacity,
@@ -228,6 +216,7 @@ export class JobOutbox extends Outbox<JobParcel> {
     return this.armInMemory(parcel, null, sequence);
   }
 
+  /** Waits without a deadline: the client may buffer commands while Redis is away, and would buffer each send more. */
   override store(items: readonly OutboxItem<JobParcel>[]): Promise<unknown> {
     return this.queue.addBulk(
       items.map(({ parcel: { jobName, json, options } }) => ({ name: jobName, data: fromJson(json), opts: options })),

@@ -13,7 +13,7 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { describePlace, isAlive } from '../../core/process-place.js';
 import { makeFolder } from '../../core/make-folder.js';
 import { PerfError } from '../../core/perf.error.js';
@@ -31,10 +31,9 @@ const ADOPT_MS = 5_000;
 const OPEN_MS = 10_000;
 const OWNER = 'owner';
 const FOLDER = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
-const FILE = /^(work|dead)-\d+\.ndjson$/;
-
+/** Work that is on its way, and dead letters. */
 export type FileKind = 'work' | 'dead';
-export type Adopted = Readonly<Record<FileKind, string[]>>;
+const FILE = /^(work|dead)-\d+\.ndjson$/;
 
 /** The folder of this process below `spillPath`. Files of a process that is gone are renamed into it, so one process alone gets each. */
 export class ProcessFolder {
@@ -95,8 +94,9 @@ export class ProcessFolder {
     this.beat = inRootContext(() => setInterval(() => void show(), BEAT_MS)).unref();
   }
 
-  /** False when another process had taken it over; then there is another one. */
-  async isOurs(): Promise<boolean> {
+  /** Whether a file is still in the folder of this process: another process may have taken it over; then there is another folder. */
+  async owns(file: string): Promise<boolean> {
+    if (dirname(file) !== this.path) return false;
     try {
       await stat(join(this.path, OWNER));
       return true;
@@ -119,22 +119,14 @@ export class ProcessFolder {
     return syncFolder(this.path);
   }
 
-  /** Writes a file of its own, which is on disk when it resolves, with its path. */
-  async writeFile(kind: FileKind, text: string): Promise<string> {
-    const path = this.nextFile(kind);
-    await writeFile(path, text, { mode: 0o600, flag: 'wx', flush: true });
-    await this.sync();
-    return path;
-  }
-
   /** Puts a damaged file where nothing sends or removes it. */
   setAside(file: string): Promise<void> {
     return rename(file, join(this.root, `damaged-${randomUUID()}.ndjson`));
   }
 
   /** Adopts now and from time to time. Never rejects. */
-  async keepAdopting(onAdopted: (files: Adopted) => void): Promise<void> {
-    const adopted: Adopted = { work: [], dead: [] };
+  async keepAdopting(onAdopted: (files: readonly string[]) => void): Promise<void> {
+    const adopted: string[] = [];
     await this.adopt(adopted).catch((error: unknown) => {
       const cause = `spill: could not find what other processes have left: ${describeReason(error)}`;
       this.report(cause, `${cause}. It stays there.`);
@@ -146,7 +138,7 @@ export class ProcessFolder {
   }
 
   /** Moves the files of processes that are gone into this folder. Reads none of them. */
-  private async adopt(adopted: Adopted): Promise<void> {
+  private async adopt(adopted: string[]): Promise<void> {
     const names = await readdir(this.root);
     for (const gone of this.signs.keys()) if (!names.includes(gone)) this.signs.delete(gone);
     for (const name of names) {
@@ -155,16 +147,15 @@ export class ProcessFolder {
       // Its process, should it live after all, finds that out at its next write.
       await unlink(join(path, OWNER)).catch(() => {});
       for (const file of ((await readdir(path).catch(ignoreMissing)) ?? []).toSorted()) {
-        const kind = FILE.exec(file)?.[1] as FileKind | undefined;
-        if (kind === undefined) continue;
-        const mine = this.nextFile(kind);
+        if (!FILE.test(file)) continue;
+        const mine = this.nextFile('work');
         // Another process may be sooner, with any of the files.
         const isMoved = await rename(join(path, file), mine).then(() => true, ignoreMissing);
-        if (isMoved === true) adopted[kind].push(mine);
+        if (isMoved === true) adopted.push(mine);
       }
       await rmdir(path).catch(() => {});
     }
-    if (adopted.work.length + adopted.dead.length > 0) await Promise.all([this.sync(), syncFolder(this.root)]);
+    if (adopted.length > 0) await Promise.all([this.sync(), syncFolder(this.root)]);
   }
 
   private async isGone(name: string, path: string): Promise<boolean> {

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { open, unlink, type FileHandle } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseEntry, writeEntry, type DurableEntry } from '../durable/entry.js';
+import type { ProcessFolder } from './process-folder.js';
 
 const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** Windows has neither. */
@@ -72,7 +73,7 @@ export class Segment {
   }
 
   /** Resolves when they are on disk, with null where another process may have read the file before. A failed write leaves nothing. */
-  async append(entries: readonly DurableEntry[], isOurs: () => Promise<boolean>): Promise<Place[] | null> {
+  async append(entries: readonly DurableEntry[], folder: Pick<ProcessFolder, 'owns'>): Promise<Place[] | null> {
     let end = this.bytes;
     const lines = entries.map(writeEntry);
     const places = lines.map((text) => {
@@ -80,7 +81,9 @@ export class Segment {
       end += Buffer.byteLength(text);
       return { segment: this, offset };
     });
-    const [stays] = await this.write(lines.join(''), () => Promise.all([isOurs(), this.handle.datasync()]));
+    const [stays] = await this.write(lines.join(''), () =>
+      Promise.all([folder.owns(this.path), this.handle.datasync()]),
+    );
     if (!stays) return null;
     for (const { offset } of places) this.live.add(offset);
     return places;
@@ -167,7 +170,7 @@ export class Segment {
 }
 
 /** Opens a file of this user's own: no link, no pipe. */
-export async function openOwn(path: string): Promise<FileHandle> {
+async function openOwn(path: string): Promise<FileHandle> {
   const handle = await open(path, O_RDWR | O_APPEND | NO_LINK);
   const found = await handle.stat();
   if (found.isFile() && found.nlink === 1 && found.uid === (process.getuid?.() ?? found.uid)) return handle;

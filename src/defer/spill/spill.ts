@@ -4,7 +4,7 @@ import { within } from '../../core/within.js';
 import type { Counters } from '../counters.js';
 import type { SpillOptions } from '../durable/durable-store.js';
 import type { DurableEntry } from '../durable/entry.js';
-import type { ProcessFolder } from './process-folder.js';
+import type { FileKind, ProcessFolder } from './process-folder.js';
 import { Segment, type Place, type Taken } from './segment.js';
 
 /** Write timeout of a store that sets none, milliseconds. */
@@ -31,13 +31,13 @@ export class Spill {
   private stuck = false;
   private closed = false;
   private last: Promise<unknown> = Promise.resolve();
-  onLost: () => void = () => {};
 
   constructor(
     private readonly folder: ProcessFolder,
     private readonly limits: Pick<SpillOptions, 'maxBytes' | 'writeTimeoutMs'>,
     private readonly counters: Pick<Counters, 'move'>,
     private readonly report: (cause: string, message: string) => void,
+    private readonly kind: FileKind = 'work',
   ) {}
 
   /** How many entries are neither struck off nor in files that were not read. */
@@ -82,7 +82,7 @@ export class Spill {
       await nextTurn();
       this.joining = null;
       for (;;) {
-        const places = await (await this.findWritable()).append(entries, () => this.folder.isOurs());
+        const places = await (await this.findWritable()).append(entries, this.folder);
         if (places !== null) return places;
         this.lose();
       }
@@ -177,7 +177,6 @@ export class Spill {
     this.unread = [];
     const parked = gone.reduce((sum, segment) => sum + segment.parked, 0);
     this.counters.move('buffered', 'stored', parked);
-    this.onLost();
     for (const segment of gone) segment.close().catch(() => {});
   }
 
@@ -227,8 +226,12 @@ export class Spill {
     const { active, fileBytes, limits } = this;
     if (fileBytes >= limits.maxBytes) throw new Error(`it holds ${fileBytes} bytes already (spillMaxBytes)`);
     if (active !== null && !active.torn && active.bytes < SEGMENT_BYTES) return active;
-    if (!(await this.folder.isOurs())) this.lose();
-    const segment = await Segment.create(this.folder.nextFile('work'));
+    let path = this.folder.nextFile(this.kind);
+    if (!(await this.folder.owns(path))) {
+      this.lose();
+      path = this.folder.nextFile(this.kind);
+    }
+    const segment = await Segment.create(path);
     this.segments.push(segment);
     this.active = segment;
     await this.folder.sync();

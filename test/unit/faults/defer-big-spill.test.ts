@@ -7,7 +7,6 @@ import { ProcessFolder } from '../../../src/defer/spill/process-folder.js';
 import { Spill } from '../../../src/defer/spill/spill.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { handlePrototype, temporaryFolder } from '../../fixtures/disk.js';
-import { until } from '../../fixtures/until.js';
 import { getOrAdd, NO_WORKER } from '../defer/durable-entry.js';
 import { engineWith } from '../defer/engine.fixture.js';
 
@@ -32,7 +31,7 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   const spill = new Spill(folder, { maxBytes: 1024 * MIB }, { move }, () => {});
   const startedMs = performance.now();
   await folder.open();
-  await folder.keepAdopting(({ work }) => spill.adopt(work));
+  await folder.keepAdopting((files) => spill.adopt(files));
   const bootMs = performance.now() - startedMs;
   expect(read).not.toHaveBeenCalled();
   expect([spill.unreadFiles, found]).toEqual([FILES, 0]);
@@ -54,52 +53,31 @@ it(`${FILES * 8} MiB of durable work left behind: the boot reads none of it, and
   await folder.release();
 }, 300_000);
 
-/** In the long form what 25 processes may leave. */
-const LETTERS = process.env['PERF_LONG'] === undefined ? 1_500 : 25_000;
-
-it(`${LETTERS} dead letters left behind, and the page open: durable work goes on beside it`, async () => {
-  const root = temporaryFolder();
-  const gone = join(root, '0af76519-16cd-43dd-8448-eb211c80319c');
-  mkdirSync(gone, { mode: 0o700 });
-  for (let n = 0; n < LETTERS; n++) {
-    const letter = { ...getOrAdd(`d-${n}`, 'x'.repeat(8_000)), error: 'refused', rejectedAt: n + 1 };
-    writeFileSync(join(gone, `dead-${String(n).padStart(6, '0')}.ndjson`), writeEntry(letter));
-  }
+it('1,500 dead letters, and the page open: durable work goes on beside it', async () => {
   const place = new MemoryPlace();
-  const store = new MemoryStore(place, false, { path: root, maxBytes: 1024 * MIB });
+  const store = new MemoryStore(place, false, { path: temporaryFolder(), maxBytes: 1024 * MIB });
   const { engine, reports } = engineWith({ store });
-  const delays = monitorEventLoopDelay({ resolution: 5 });
-  delays.enable();
   await engine.durable!.start(NO_WORKER);
   onTestFinished(() => engine.drain(1_000));
   let isOpen = true;
   const page = (async () => {
     while (isOpen) {
-      await engine.rejected({ offset: -30, limit: 30 });
+      engine.rejected({ offset: -30, limit: 30 });
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   })();
-  const waitsMs: number[] = [];
-  for (let i = 0; i < 200; i++) {
-    const startedMs = performance.now();
+  for (let i = 0; i < 1_500; i++) {
+    engine.durable!.dead.add(getOrAdd(`d-${i}`, 'x'.repeat(8_000)), 'refused');
+    if (i % 10 > 0) continue;
     const armed = engine.durable!.arm(getOrAdd(`w-${i}`), null)!;
     await armed.written;
-    waitsMs.push(performance.now() - startedMs);
     armed.commit(200);
   }
-  const newest = async (): Promise<string | undefined> => (await engine.rejected({ offset: -1, limit: 1 }))[0]?.id;
-  await until('the last letter to be read', async () => (await newest()) === `d-${LETTERS - 1}`, 240_000);
   isOpen = false;
   await page;
-  delays.disable();
   await engine.idle();
-  expect(place.known.size).toBe(200);
-  expect(await engine.rejected({ limit: 2_000 })).toHaveLength(1_000);
-  expect(reports).toEqual([expect.stringContaining('more than 1000 dead letters of durable work')]);
-  const longest = (delays.max / 1e6).toFixed(0);
-  if (LETTERS > 1_500) {
-    console.log(
-      `longest turn ${longest} ms, longest wait of an answer for its disk ${Math.max(...waitsMs).toFixed(0)} ms`,
-    );
-  }
+  expect(place.known.size).toBe(150);
+  const kept = engine.rejected({ limit: 2_000 });
+  expect(kept.map(({ id }) => id)).toEqual(Array.from({ length: 1_000 }, (_, i) => `d-${500 + i}`));
+  expect(reports).toEqual(expect.arrayContaining([expect.stringContaining('more than 1000 dead letters')]));
 }, 300_000);

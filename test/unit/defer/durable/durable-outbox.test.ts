@@ -269,6 +269,28 @@ describe('durable work in front of a store that comes and goes', () => {
     expect(await enqueued).toMatchObject({ name: 'PerfError', code, message });
   });
 
+  it('a store that owes its answer for 30 s gets the jobs again, and a late answer changes nothing', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { engine, durable } = await start({});
+      const answers: (() => void)[] = [];
+      durable.target.add = () => new Promise<void>((resolve) => answers.push(resolve));
+      durable.arm(getOrAdd('a'), null)!.commit(200);
+      await vi.advanceTimersByTimeAsync(29_000);
+      expect(answers).toHaveLength(1);
+      await vi.advanceTimersByTimeAsync(3_000);
+      expect(answers).toHaveLength(2);
+      answers[0]!();
+      await vi.advanceTimersByTimeAsync(1);
+      expect(engine.stats()).toMatchObject({ pending: 1, stored: 0 });
+      answers[1]!();
+      await vi.advanceTimersByTimeAsync(1);
+      expect(engine.stats()).toMatchObject({ pending: 0, stored: 1 });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('two applications share one path, and each sends its own', async () => {
     const { durable, path, known, place } = await start({ spillBytes: MIB, away: true });
     await durable.enqueue(getOrAdd('mine'));

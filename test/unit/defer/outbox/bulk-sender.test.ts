@@ -4,14 +4,12 @@ import { BulkSender, type BatchLimits } from '../../../../src/defer/outbox/bulk-
 
 type Send = (items: readonly number[], call: number) => Promise<unknown>;
 
-function senderWith(send: Send, limits: Partial<BatchLimits> = {}, resendsUnanswered = true) {
+function senderWith(send: Send, limits: Partial<BatchLimits> = {}) {
   const sent: (readonly number[])[] = [];
   const stored: number[] = [];
   const refused: number[] = [];
   const retried: number[] = [];
-  const unanswered: string[] = [];
   const sender = new BulkSender<number>({
-    resendsUnanswered,
     store: (items) => {
       sent.push(items);
       return send(items, sent.length);
@@ -19,13 +17,12 @@ function senderWith(send: Send, limits: Partial<BatchLimits> = {}, resendsUnansw
     stored: (items) => stored.push(...items),
     refused: (item) => refused.push(item),
     retried: (items) => retried.push(...items),
-    unanswered: ({ message }) => unanswered.push(message),
   });
   const add = (count: number, from = 0, key = '', isOneJob = false): void => {
     const group = { key, limits: { maxJobs: 100, maxWaitMs: 5, ...limits }, isOneJob };
     for (let i = 0; i < count; i++) sender.add(from + i, group);
   };
-  return { sender, sent, stored, refused, retried, unanswered, add };
+  return { sender, sent, stored, refused, retried, add };
 }
 
 const trouble = (): Promise<never> => Promise.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
@@ -113,42 +110,8 @@ describe('micro-batching', () => {
     expect(stored.toSorted((a, b) => a - b)).toEqual([...numbers(32).filter((i) => i !== 17), 100]);
   });
 
-  it('sends again what was never answered, and takes a late answer to the first for stored', async () => {
-    const answers: (() => void)[] = [];
-    const { sent, stored, add } = senderWith(() => new Promise<void>((resolve) => answers.push(resolve)));
-    add(2);
-    await vi.advanceTimersByTimeAsync(40_000);
-    expect(sent).toHaveLength(2);
-    answers[0]!();
-    await vi.advanceTimersByTimeAsync(1);
-    answers[1]!();
-    await vi.advanceTimersByTimeAsync(100_000);
-    expect(stored).toEqual([0, 1]);
-    expect(sent).toHaveLength(2);
-  });
-
-  it('sends nothing again that a client may hold, and says so once; a late failure is tried again', async () => {
-    const answers: { resolve: () => void; reject: (error: Error) => void }[] = [];
-    const send = (): Promise<void> => new Promise((resolve, reject) => answers.push({ resolve, reject }));
-    const { sent, stored, retried, unanswered, add } = senderWith(send, { maxJobs: 2 }, false);
-    add(4);
-    await vi.advanceTimersByTimeAsync(3_600_000);
-    expect(sent).toEqual([
-      [0, 1],
-      [2, 3],
-    ]);
-    expect([retried, unanswered]).toEqual([[], Array(2).fill('the store has not answered within 30000 ms')]);
-    answers[0]!.resolve();
-    answers[1]!.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect([stored, retried, sent.slice(2)]).toEqual([[0, 1], [2, 3], [[2, 3]]]);
-    answers[2]!.resolve();
-    await vi.advanceTimersByTimeAsync(1);
-    expect(stored).toEqual([0, 1, 2, 3]);
-  });
-
   it('close() returns what a client may hold', async () => {
-    const { sender, add } = senderWith(() => new Promise(() => {}), {}, false);
+    const { sender, add } = senderWith(() => new Promise(() => {}));
     add(2);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(sender.close()).toEqual([0, 1]);

@@ -42,17 +42,16 @@ export function spills() {
       };
       const folder = new ProcessFolder(path, report);
       const spill = new Spill(folder, { maxBytes, writeTimeoutMs }, { move }, report);
-      const dead = new DeadLetters(folder, report);
+      const dead = new DeadLetters(
+        new Spill(folder, { maxBytes, writeTimeoutMs }, { move() {} }, report, 'dead'),
+        report,
+      );
       await folder.open();
       opened.set(spill, async () => {
-        await Promise.all([spill.close(), dead.settled()]);
+        await Promise.all([spill.close(), dead.close()]);
         await folder.release();
       });
-      const adopt = () =>
-        folder.keepAdopting((files) => {
-          spill.adopt(files.work);
-          dead.adopt(files.dead);
-        });
+      const adopt = () => folder.keepAdopting((files) => spill.adopt(files));
       await adopt();
       return { spill, dead, counted, adopt };
     },
