@@ -19,7 +19,7 @@ const CLOSE_MS = 1_000;
 const STORE_MS = 30_000;
 /** When the disk could not be read, it is read again so much later, milliseconds. */
 const READ_AGAIN_MS = 1_000;
-/** Of the files of dead letters, which are not deleted before all that is in one may go. */
+/** Upper limit of the files of dead letters, bytes: a file is not deleted before all that is in it may go. */
 const MAX_DEAD_BYTES = 64 * 1024 * 1024;
 /** A file may hold 30,000 small entries: to send them in one turn would block the loop for 100 ms and more. */
 const MAX_TAKEN_A_TURN = 1_000;

@@ -31,7 +31,7 @@ export class DeadLetters {
   private letters: DeadLetter[] = [];
 
   constructor(
-    /** Of the letters alone: a letter among work would keep the file of all that stands beside it. */
+    /** Holds letters alone: a letter among work would keep the file of all that is beside it. */
     private readonly spill: Spill | null,
     private readonly report: (cause: string, message: string) => void,
   ) {}
