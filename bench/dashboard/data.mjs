@@ -33,7 +33,7 @@ export async function measureData(file, flags) {
       await delay(EVERY_MS);
       await server.ask('watch');
       const startedMs = performance.now();
-      const response = await fetch(`http://127.0.0.1:${port}/perf/data?viewer=bench`);
+      const response = await fetch(`http://127.0.0.1:${port}/perf/data`);
       const body = await response.text();
       const wholeMs = performance.now() - startedMs;
       const turnMs = await server.ask('watched');

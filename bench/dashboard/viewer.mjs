@@ -7,7 +7,7 @@ process.stdin.on('end', () => process.exit()).resume();
 
 const EVERY_MS = 2_000;
 const ASKS = {
-  dashboard: () => '/perf/data?viewer=bench',
+  dashboard: () => '/perf/data',
   'swagger-stats': () => '/swagger-stats/stats?fields=timeline,lasterrors,longestreq,apistats',
 };
 

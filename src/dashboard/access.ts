@@ -51,17 +51,16 @@ export class Access {
   private cookieFor(request: PerfRequest): string {
     const endsAt = Math.round(Date.now() + this.tokenTtlMs).toString(36);
     const maxAge = Math.max(1, Math.round(this.tokenTtlMs / 1_000));
-    const [suffix, secure] = isEncrypted(request) ? [FOR_TLS, '; Secure'] : ['', ''];
+    const secure = isEncrypted(request) ? '; Secure' : '';
     const value = `${endsAt}.${this.sign(endsAt)}`;
-    return `${this.cookieName()}${suffix}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
+    return `${this.cookieName()}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
   }
 
   private hasCookie(request: PerfRequest): boolean {
     const own = this.cookieName();
     return (request.headers.cookie ?? '').split(/; */).some((pair) => {
       const [name = '', endsAt = '', seal = ''] = pair.split(/[=.]/);
-      if (name !== own && name !== own + FOR_TLS) return false;
-      return isEqual(seal, this.sign(endsAt)) && Number.parseInt(endsAt, 36) > Date.now();
+      return name === own && isEqual(seal, this.sign(endsAt)) && Number.parseInt(endsAt, 36) > Date.now();
     });
   }
 
@@ -85,9 +84,6 @@ function isEqual(given: string, right: string): boolean {
   const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(given), hash(right));
 }
-
-/** A plain answer cannot replace a cookie that is for TLS alone (RFC 6265bis, 5.7): each has its name. */
-const FOR_TLS = '-tls';
 
 /** The first of several proxies is the browser's. */
 const isEncrypted = (request: PerfRequest): boolean =>

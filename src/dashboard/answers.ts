@@ -36,25 +36,11 @@ const send = (status: number, type: string, body: string, headers: Record<string
   body,
   headers: { ...SAFE, ...headers },
 });
-const FULL = send(
-  429,
-  TEXT,
-  'Too many viewers: at most 8 look at a time. One that stops looking makes room within 30 s.\n',
-  { 'retry-after': '30' },
-);
-const MAX_VIEWERS = 8;
-/** Longer than pages wait between two polls, hidden ones too. */
-const GONE_AFTER_MS = 30_000;
-const MAX_VIEWER_NAME = 40;
 
 /** Answers the page's requests. Each gets the framework's request, and decides first who may read. */
 export class Answers {
-  /** When each viewer came last, by the name that each page gives itself. */
-  private readonly seenAtMs = new Map<string, number>();
-
   constructor(
     private readonly access: Access,
-    private readonly nowMs: () => number,
     private readonly view: DashboardView,
     /** Null where nothing is sampled. */
     private readonly profiler: Profiler | null,
@@ -73,7 +59,7 @@ export class Answers {
     const base = isBare ? `${this.about.path.slice(this.about.path.lastIndexOf('/') + 1)}/` : './';
     const admitted = await this.access.admit(request, query);
     if (admitted === null) return this.refused(isText ? null : base);
-    if (isText) return this.admits('') ? this.text(query) : FULL;
+    if (isText) return this.text(query);
     const headers: Record<string, string> = admitted.cookie === null ? {} : { 'set-cookie': admitted.cookie };
     // A program may keep no cookie: it gets its answer without a redirect.
     if (asksForHtml(request) && (isBare || query.has('token')))
@@ -82,7 +68,7 @@ export class Answers {
   };
 
   /** The page polls it; with `Accept: text/plain` the same as text. */
-  readonly data = this.forViewer('', async ({ headers: { accept = '' } }, query) => {
+  readonly data = this.forViewer(async ({ headers: { accept = '' } }, query) => {
     // Neither `curl` alone nor clients that take both: this is the address of the JSON.
     if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
     const filter = (query.get('filter') ?? '').slice(0, 200);
@@ -91,7 +77,7 @@ export class Answers {
   });
 
   /** Stacks of the event loop as a `.cpuprofile`: for the page's flame graphs and `npx nestjs-perf profile`. */
-  readonly profile = this.forViewer('profile', async (_, query) => {
+  readonly profile = this.forViewer(async (_, query) => {
     if (this.profiler === null) return send(404, TEXT, 'Stacks are not sampled: set `eventLoop: { profile: true }`.\n');
     const seconds = query.has('seconds') ? Number(query.get('seconds')) : null;
     if (seconds !== null && !(seconds >= 1 && seconds <= 300))
@@ -110,15 +96,13 @@ export class Answers {
         : { status: 200, type, body: (plain ??= brotliDecompressSync(encoded)), headers: FOR_EVER };
   };
 
-  /** `viewer`: the name of one that gives itself none. */
   private forViewer(
-    viewer: string,
     answer: (request: PerfRequest, query: URLSearchParams) => Promise<RawResponse>,
   ): (request: PerfRequest) => Promise<RawResponse> {
     return async (request) => {
       const { query } = splitUrl(request.url);
       if ((await this.access.admit(request, query)) === null) return this.refused(null);
-      return this.admits(query.get('viewer') ?? viewer) ? answer(request, query) : FULL;
+      return answer(request, query);
     };
   }
 
@@ -127,16 +111,6 @@ export class Answers {
     const route = query.get('route') || null;
     const data = await this.view.read({ scope: query.get('scope'), filter: '', route: null });
     return send(200, TEXT, formatPage(data, await this.view.readPast(data.scope, route), route));
-  }
-
-  /** False when there are too many other viewers: the page must not become the load. */
-  private admits(name: string): boolean {
-    const now = this.nowMs();
-    for (const [other, at] of this.seenAtMs) if (now - at > GONE_AFTER_MS) this.seenAtMs.delete(other);
-    const viewer = name.slice(0, MAX_VIEWER_NAME);
-    if (!this.seenAtMs.has(viewer) && this.seenAtMs.size >= MAX_VIEWERS) return false;
-    this.seenAtMs.set(viewer, now);
-    return true;
   }
 
   /** `base`: for a browser, where the page's files are; null for others. */

@@ -53,7 +53,7 @@ export class Dashboard implements Feature {
     const { script, style } = pageAssets;
     const view = new DashboardView(host, this.sources, this.records, script.name, options.redactUsers);
     const about = { script: script.name, style: style.name, path: options.path };
-    const answers = new Answers(this.access, host.nowMs, view, this.profiler, about, this.logAddress);
+    const answers = new Answers(this.access, view, this.profiler, about, this.logAddress);
     const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
       platform.rawRoute(`${options.path}${path}`, this.safe(answer));
     get('', answers.page);

@@ -1,3 +1,4 @@
+import { findMedian } from '../core/statistics/median.js';
 import type { HistoryReader, PodMinute } from '../ports/history.js';
 import { formatBytes, formatDuration, formatPercent } from './format.js';
 import { readPoints, NO_PAST } from './past.js';
@@ -45,9 +46,9 @@ export async function readFleet(
     return makeRow({ id: name, name }, figures, overMs, time);
   });
   const minutes = await history.pods();
-  const all = sortFigures(minutes);
-  const pods = markOddPods(minutes, all);
-  const now = [...describeVerdicts(history.verdicts(), nameUser), ...describeOddPods(pods, all)];
+  const usual = findUsual(minutes);
+  const pods = markOddPods(minutes, usual);
+  const now = [...describeVerdicts(history.verdicts(), nameUser), ...describeOddPods(pods, usual)];
   const traffic = await readPoints(history, MINUTE_MS, { route: null, own: false });
   const totals = sumTotals(routes.map(([name, figures]) => ({ ...figures, method: name.split(' ', 1)[0]! })));
   const sections = { ...NO_SECTIONS, now, past: await readPast(null) };
@@ -83,27 +84,17 @@ const TIMES = 2;
 const read = (pod: PodMinute, key: Figure['key']): number =>
   key === 'errors' ? pod.errors / Math.max(1, pod.requests) : pod[key];
 
-/** Figures of all pods, in ascending order: sorted once, a thousand pods take no time. */
-type Sorted = Readonly<Record<Figure['key'], Float64Array>>;
-const sortFigures = (pods: readonly PodMinute[]): Sorted =>
-  Object.fromEntries(
-    FIGURES.map(({ key }) => [key, Float64Array.from(pods, (pod) => read(pod, key)).sort()]),
-  ) as Sorted;
+/** The median of each figure over all pods. */
+type Usual = Readonly<Record<Figure['key'], number>>;
+const findUsual = (pods: readonly PodMinute[]): Usual =>
+  Object.fromEntries(FIGURES.map(({ key }) => [key, findMedian(pods.map((pod) => read(pod, key)))])) as Usual;
 
-/** The median of the other pods. */
-function findUsual(pod: PodMinute, all: Sorted, key: Figure['key']): number {
-  const own = all[key].indexOf(read(pod, key));
-  const readOther = (index: number): number => all[key][index < own ? index : index + 1]!;
-  const last = all[key].length - 2;
-  return (readOther(last >> 1) + readOther((last + 1) >> 1)) / 2;
-}
-
-/** Marks figures that are at least twice the median of the other pods. By name. */
-function markOddPods(pods: readonly PodMinute[], all: Sorted): PodRow[] {
+/** Marks figures that are at least twice the median. By name. */
+function markOddPods(pods: readonly PodMinute[], usual: Usual): PodRow[] {
   const findOdd = (pod: PodMinute): Figure['key'][] =>
     FIGURES.filter(({ key, least }) => {
-      const [value, usual] = [read(pod, key), findUsual(pod, all, key)];
-      return value >= TIMES * usual && value - usual >= least;
+      const value = read(pod, key);
+      return value >= TIMES * usual[key] && value - usual[key] >= least;
     }).map(({ key }) => key);
   return pods
     .toSorted((a, b) => a.pod.localeCompare(b.pod) || a.instance.localeCompare(b.instance))
@@ -111,11 +102,11 @@ function markOddPods(pods: readonly PodMinute[], all: Sorted): PodRow[] {
 }
 
 /** Sentences about odd pods, for the first screen. */
-function describeOddPods(rows: readonly PodRow[], all: Sorted): Problem[] {
+function describeOddPods(rows: readonly PodRow[], usual: Usual): Problem[] {
   const odd = rows.filter((row) => row.odd.length > 0).slice(0, 5);
   return odd.map((row) => {
     const figures = FIGURES.filter(({ key }) => row.odd.includes(key)).map(
-      ({ key, name, format }) => `${name} ${format(read(row, key))}, ${format(findUsual(row, all, key))} elsewhere`,
+      ({ key, name, format }) => `${name} ${format(read(row, key))}, ${format(usual[key])} in the median`,
     );
     return { level: 'warn', section: 'pods', text: `Pod ${row.pod} is the odd one: ${figures.join('; ')}.` };
   });

@@ -8,8 +8,8 @@ import type { Rejected, RejectedList } from '../ports/rejected.js';
 import type { RouteTimeFigures } from '../ports/route-time.js';
 import type { UserList } from '../ports/users.js';
 import type { PerfApplication } from '../request/application.js';
-import { findProblems } from './problems.js';
-import { RecentCounts, readEarlierCounts, type EarlierCounts } from './recent-counts.js';
+import { findProblems, LOST, type Situation } from './problems.js';
+import { countAllRoutes, countRoutes, Gains, type Lately } from './lately.js';
 import type { RecentRecords } from './recent-records.js';
 import { Refreshed } from './refreshed.js';
 import {
@@ -64,10 +64,12 @@ type SlowSections = readonly [ExperimentAnswer[], Rejected[], Past];
 
 /** Samples the process when a viewer polls, and only then. */
 export class PodView {
-  private readonly recent = new RecentCounts();
+  private readonly calls = new Gains();
+  private readonly deferred = new Gains();
   private readonly traffic = new Traffic();
   private readonly experiments: Refreshed<ExperimentAnswer[]>;
   private readonly rejected: Refreshed<Rejected[]>;
+  private readonly lately: Refreshed<Lately> | null;
   /** Start of the application, not of the process; monotonic milliseconds. */
   private readonly startedMs: number;
   private last: Sample | null = null;
@@ -85,6 +87,10 @@ export class PodView {
     this.startedMs = host.nowMs();
     this.experiments = new Refreshed(host, 'experiments', [], () => readExperiments(sources.experiments));
     this.rejected = new Refreshed(host, 'rejects', [], () => readRejected(sources.rejected));
+    const { history } = sources;
+    const count = (): Promise<Lately> => countRoutes(history!, host.nowMs() - this.startedMs);
+    const nothing: Lately = { spanMs: 0, counts: new Map() };
+    this.lately = history === null ? null : new Refreshed(host, 'the last minutes', nothing, count);
   }
 
   /** Returns the last sample while it is young, else a new one. Made in turns, so that no request waits for all of it. */
@@ -94,48 +100,47 @@ export class PodView {
   }
 
   private async take(): Promise<Sample> {
-    const { overview, history } = this.sources;
-    const slow = await Promise.all([this.experiments.read(), this.rejected.read(), this.readPast(null)]);
+    const [experiments, rejected, past, lately] = await Promise.all([
+      this.experiments.read(),
+      this.rejected.read(),
+      this.readPast(null),
+      this.lately?.read(),
+    ]);
     const takenAtMs = this.host.nowMs();
     const turns = new Turns(TURN_MS);
-    const snapshot = await inTurns(overview.snapshotSteps(), turns);
-    const isFirst = this.traffic.isAfterGap(takenAtMs);
-    const earlier = isFirst ? await readEarlierCounts(snapshot, history, takenAtMs - this.startedMs) : null;
-    this.last = await inTurns(this.makeSample(snapshot, takenAtMs, earlier, slow), turns);
+    const snapshot = await inTurns(this.sources.overview.snapshotSteps(), turns);
+    const routes = lately ?? countAllRoutes(snapshot.routes, takenAtMs - this.startedMs);
+    const sample = this.makeSample(snapshot, takenAtMs, routes, [experiments, rejected, past]);
+    this.last = await inTurns(sample, turns);
     this.oldAtMs = takenAtMs + Math.min(MAX_AGE_MS, Math.max(MIN_AGE_MS, AGE_MS_A_ROUTE * snapshot.routes.length));
     return this.last;
   }
 
-  /** `earlier`: counts of the time without a viewer before this sample; null when the last sample is recent. */
-  private *makeSample(
-    snapshot: PerfSnapshot,
-    takenAtMs: number,
-    earlier: EarlierCounts | null,
-    slow: SlowSections,
-  ): Steps<Sample> {
-    const { recent, traffic, records } = this;
+  private *makeSample(snapshot: PerfSnapshot, takenAtMs: number, routes: Lately, slow: SlowSections): Steps<Sample> {
+    const { traffic, records } = this;
     const { latency, times } = this.sources;
     const sums = latency === null ? null : yield* sumRoutes(latency.totals(), times);
-    traffic.add(snapshot, takenAtMs, sums, earlier);
-    recent.next(takenAtMs, earlier?.spanMs ?? null);
-    for (const { target, calls, errors } of snapshot.upstream) recent.count(`upstream ${target}`, [calls, errors]);
-    const { failed = 0, dropped = 0 } = snapshot.defer ?? {};
-    recent.count('defer', [failed, dropped]);
+    traffic.add(snapshot, takenAtMs, sums);
     yield;
     const overMs = snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [];
     const all = listRoutes(snapshot.routes);
     const makeOne = (route: ListedRoute): RouteRow =>
-      makePodRow(route, overMs, recent.gains(route.id, 0), sums?.ownMs.get(nameRoute(route.snapshot)));
+      makePodRow(route, overMs, sums?.ownMs.get(nameRoute(route.snapshot)));
     const listed = all.slice(0, MAX_ROUTES);
     const rows: RouteRow[] = [];
     for (const route of listed) {
       yield;
-      const before = earlier?.routes.get(nameRoute(route.snapshot));
-      recent.count(route.id, countTroubles(route.snapshot), before && countTroubles(before));
       rows.push(makeOne(route));
     }
     yield;
-    const sections = this.describeSections(snapshot, listed, slow);
+    const upstreams = snapshot.upstream.map(({ target, calls, errors }) => [target, { count: calls, errors }] as const);
+    const lost = (snapshot.defer?.failed ?? 0) + (snapshot.defer?.dropped ?? 0);
+    const lately = {
+      routes,
+      calls: this.calls.add(takenAtMs, new Map(upstreams)),
+      deferred: this.deferred.add(takenAtMs, new Map([[LOST, { count: lost, errors: lost }]])),
+    };
+    const sections = this.describeSections(snapshot, lately, slow);
     const totals = latency === null ? null : sumTotals(snapshot.routes);
     return {
       shown: {
@@ -163,16 +168,16 @@ export class PodView {
 
   private describeSections(
     snapshot: PerfSnapshot,
-    listed: readonly ListedRoute[],
+    lately: Pick<Situation, 'routes' | 'calls' | 'deferred'>,
     [experiments, rejected, past]: SlowSections,
   ): Sections {
-    const { records, recent, nameUser, sources } = this;
+    const { records, nameUser, sources } = this;
     const { eventLoop, resources, defer, upstream, compression, users, work } = snapshot;
     const blocks = records.blocks();
     const verdicts = sources.history?.verdicts() ?? [];
     const reasons = sources.overview.findReasons(snapshot);
     return {
-      now: findProblems({ snapshot, reasons, verdicts, nameUser, listed, blocks, recent, rejected }),
+      now: findProblems({ snapshot, reasons, verdicts, nameUser, blocks, rejected, ...lately }),
       eventLoop,
       blocks: blocks.map(({ row }) => row),
       resources,
@@ -229,13 +234,6 @@ export class PodView {
     return users.map((user) => ({ ...user, unit: this.nameUser(user.unit) }));
   }
 }
-
-/** Counts of a route: all requests, failed ones, slow ones. */
-const countTroubles = ({ count, errors, over }: Pick<PerfSnapshot['routes'][number], 'count' | 'errors' | 'over'>) => [
-  count,
-  errors,
-  over[0]?.count ?? 0,
-];
 
 const largest = <T>(items: readonly T[], max: number, measure: (item: T) => number): T[] =>
   items.toSorted((a, b) => measure(b) - measure(a)).slice(0, max);

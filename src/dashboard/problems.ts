@@ -4,38 +4,40 @@ import { withUserNamed, type Verdict } from '../core/verdict.js';
 import type { HealthReason } from '../ports/overview.js';
 import type { Rejected } from '../ports/rejected.js';
 import { counted, formatDuration, formatPercent, formatSpan } from './format.js';
-import type { RecentCounts } from './recent-counts.js';
+import type { Counted, Lately } from './lately.js';
+import { cutName } from './route-rows.js';
 import type { BlockGroup } from './recent-records.js';
-import type { ListedRoute } from './route-rows.js';
 import type { Problem } from './view.js';
 
 const RECENT_BLOCKS_MS = 5 * 60_000;
 const SHOWN_OF_A_KIND = 3;
 const MIN_FAILED = 3;
 const MIN_FAILED_SHARE = 0.01;
+/** The name under which deferred work that failed or was dropped is counted. */
+export const LOST = 'lost';
 
 export interface Situation {
   readonly snapshot: PerfSnapshot;
   readonly reasons: readonly HealthReason[];
   readonly verdicts: readonly Verdict[];
   readonly nameUser: (userId: string) => string;
-  readonly listed: readonly ListedRoute[];
   readonly blocks: readonly BlockGroup[];
-  readonly recent: RecentCounts;
   readonly rejected: readonly Rejected[];
+  readonly routes: Lately;
+  readonly calls: Lately;
+  readonly deferred: Lately;
 }
 
 /** Problems of now, one sentence each, the worst first. */
 export function findProblems(situation: Situation): Problem[] {
-  const { verdicts, nameUser, reasons, snapshot, recent, listed } = situation;
-  const upstreams = snapshot.upstream.map(({ target }) => ({ id: `upstream ${target}`, name: target }));
+  const { verdicts, nameUser, reasons, snapshot, routes, calls } = situation;
   return [
     ...describeVerdicts(verdicts, nameUser),
     ...reasons.map(({ about, text }) => bad(SECTIONS[about], sentence(text))),
-    ...failing(recent, listed, 'requests', 'time'),
+    ...failing(routes, 'requests', 'time'),
     ...blocking(situation),
-    ...slow(situation),
-    ...failing(recent, upstreams, 'upstreams', 'call'),
+    ...slow(routes),
+    ...failing(calls, 'upstreams', 'call'),
     ...throttled(situation),
     ...lostWork(situation),
     ...snapshot.findings.map(({ kind, text }) => warn(kind === 'pool-wait' ? 'upstreams' : 'requests', sentence(text))),
@@ -49,24 +51,20 @@ export function describeVerdicts(verdicts: readonly Verdict[], nameUser: (userId
 }
 
 /** Counted things of which more than a few failed lately. */
-function failing(
-  recent: RecentCounts,
-  items: readonly { readonly id: string; readonly name: string }[],
-  section: Problem['section'],
-  noun: 'time' | 'call',
-): Problem[] {
-  return ranked(items, ({ id }) => recent.gained(id, 1))
-    .filter(([{ id }, failed]) => failed >= MIN_FAILED && failed >= recent.gained(id, 0) * MIN_FAILED_SHARE)
-    .map(([{ id, name }, failed]) =>
-      bad(section, `${name} failed ${failed} of ${counted(recent.gained(id, 0), noun)} ${lately(recent)}.`),
+function failing(lately: Lately, section: Problem['section'], noun: 'time' | 'call'): Problem[] {
+  return ranked([...lately.counts], ([, { errors }]) => errors)
+    .filter(([[, { count }], failed]) => failed >= MIN_FAILED && failed >= count * MIN_FAILED_SHARE)
+    .map(([[name, { count }], failed]) =>
+      bad(section, `${cutName(name)} failed ${failed} of ${counted(count, noun)} ${inLast(lately)}.`),
     );
 }
 
-function slow({ listed, recent }: Situation): Problem[] {
-  return ranked(listed, ({ id }) => recent.gained(id, 2)).map(([{ id, name, snapshot }, late]) => {
-    const requests = counted(recent.gained(id, 0), 'request');
-    const bound = formatDuration(snapshot.over[0]!.ms);
-    return warn('requests', `${name} took longer than ${bound} for ${late} of ${requests} ${lately(recent)}.`);
+function slow(lately: Lately): Problem[] {
+  const readSlow = ({ over = [] }: Counted): number => over[0]?.count ?? 0;
+  return ranked([...lately.counts], ([, one]) => readSlow(one)).map(([[name, { count, over }], late]) => {
+    const bound = formatDuration(over![0]!.ms);
+    const requests = counted(count, 'request');
+    return warn('requests', `${cutName(name)} took longer than ${bound} for ${late} of ${requests} ${inLast(lately)}.`);
   });
 }
 
@@ -97,12 +95,11 @@ function throttled({ snapshot }: Situation): Problem[] {
   return [warn('container', `The kernel held the process back in ${formatPercent(ratio)} of CPU periods.`)];
 }
 
-function lostWork({ recent, rejected }: Situation): Problem[] {
-  const [failed, dropped] = [recent.gained('defer', 0), recent.gained('defer', 1)];
-  const lost = `Deferred work: ${failed} failed and ${dropped} dropped ${lately(recent)}.`;
+function lostWork({ deferred, rejected }: Situation): Problem[] {
+  const lost = deferred.counts.get(LOST)?.errors ?? 0;
   const refused = `Deferred work: ${counted(rejected.length, 'piece')} refused for good, waiting for somebody to look.`;
   return [
-    ...(failed + dropped > 0 ? [bad('deferred', lost)] : []),
+    ...(lost > 0 ? [bad('deferred', `Deferred work: ${lost} failed or dropped ${inLast(deferred)}.`)] : []),
     ...(rejected.length > 0 ? [warn('deferred', refused)] : []),
   ];
 }
@@ -118,7 +115,7 @@ function ranked<T>(items: readonly T[], measure: (item: T) => number): [T, numbe
     .slice(0, SHOWN_OF_A_KIND);
 }
 
-const lately = ({ spanMs }: RecentCounts): string => `in the last ${formatSpan(spanMs)}`;
+const inLast = ({ spanMs }: Lately): string => `in the last ${formatSpan(spanMs)}`;
 
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;

@@ -14,11 +14,12 @@ export interface ListedRoute {
 }
 
 export const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text);
+export const cutName = (name: string): string => cut(name, MAX_NAME);
 /** The name of a route in the history. */
 export const nameRoute = ({ method, route }: { method: string; route: string }): string =>
   `${method} ${route === '' ? '(no route)' : route}`;
 /** The name of a route on the page. */
-export const showRoute = (route: { method: string; route: string }): string => cut(nameRoute(route), MAX_NAME);
+export const showRoute = (route: { method: string; route: string }): string => cutName(nameRoute(route));
 
 /** All routes, the one that took most time first. */
 export function listRoutes(routes: readonly RouteSnapshot[]): ListedRoute[] {
@@ -62,19 +63,13 @@ export function makeRow(
   return row;
 }
 
-/** The row of a route of this pod. `recent`: its requests between samples; `ownMs`: own CPU of a mean request. */
-export function makePodRow(
-  listed: ListedRoute,
-  overMs: readonly number[],
-  recent: number[] | undefined,
-  ownMs: number | undefined,
-): RouteRow {
+/** The row of a route of this pod. `ownMs`: own CPU of a mean request. */
+export function makePodRow(listed: ListedRoute, overMs: readonly number[], ownMs: number | undefined): RouteRow {
   const { snapshot } = listed;
   const { handler, inFlight, time } = snapshot;
   const row = makeRow(listed, snapshot, overMs, time && splitTime(snapshot, time, ownMs));
   if (handler !== null) row.handler = handler.slice(0, 120);
   if (inFlight > 0) row.inFlight = inFlight;
-  if (recent !== undefined) row.recent = recent;
   return row;
 }
 

@@ -61,7 +61,7 @@ export function describePods(pods: readonly PodRow[], now: number): PlainSection
   return {
     id: 'pods',
     title: 'Pods, their last minute',
-    about: 'Marked is what is at least twice the median of the others.',
+    about: 'Marked is what is at least twice the median.',
     empty: 'No pod has written yet: each does once a minute.',
     figures: [],
     tables: [rows],

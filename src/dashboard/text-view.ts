@@ -44,7 +44,10 @@ export function formatPage(data: DashboardData, past: Past, route: string | null
 }
 
 function formatHead({ scope, pods, process, at, totals, traffic, sections }: DashboardData): string {
-  const [, perSecond = null, errors = null, , p95 = null] = traffic.at(-1) ?? [];
+  // Traffic between looks begins with the second one: the first has the last step of the history.
+  const isKnown = totals !== null && traffic.at(-1)?.[1] !== null;
+  const points = isKnown ? traffic : totals === null ? [] : sections.past.rows;
+  const [, perSecond = null, errors = null, , p95 = null] = points.at(-1) ?? [];
   const pod = `${process.pod} · release ${process.release ?? 'unknown'} · up ${formatSpan(at - process.startedAt)} · Node ${process.node}, pid ${process.pid}`;
   const all = `All ${counted(pods?.length ?? 0, 'pod')}, as ${process.pod} shows them (?scope=pod: itself alone)`;
   const now = [

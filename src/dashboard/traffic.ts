@@ -6,7 +6,6 @@ import type { Steps } from '../core/turns.js';
 import { isTraffic } from '../core/work-methods.js';
 import type { CountedRoute } from '../ports/latency-figures.js';
 import type { RouteTimeFigures } from '../ports/route-time.js';
-import type { EarlierCounts } from './recent-counts.js';
 import { rounded } from './route-rows.js';
 import { MAX_POINTS, type Point } from './view.js';
 
@@ -56,34 +55,21 @@ export class Traffic {
   private readonly known = new Histogram();
   private knownErrors = 0;
 
-  isAfterGap(nowMs: number): boolean {
-    return nowMs - this.lastMs > GAP_MS;
-  }
-
-  /** Spans are of `nowMs`, which nobody sets. `sums`: null where requests are not measured. `earlier`: given after a gap. */
-  add(
-    { at, eventLoop }: Pick<PerfSnapshot, 'at' | 'eventLoop'>,
-    nowMs: number,
-    sums: Sums | null,
-    earlier: EarlierCounts | null,
-  ): void {
+  /** Spans are of `nowMs`, which nobody sets. `sums`: null where requests are not measured. */
+  add({ at, eventLoop }: Pick<PerfSnapshot, 'at' | 'eventLoop'>, nowMs: number, sums: Sums | null): void {
     const fresh = new Histogram();
     if (sums !== null) this.known.catchUp(sums.requests, fresh);
     const errors = (sums?.errors ?? 0) - this.knownErrors;
     this.knownErrors += errors;
-    const known =
-      earlier === null
-        ? { count: fresh.count, errors, spanMs: nowMs - this.lastMs }
-        : earlier.whole && { ...earlier.whole, spanMs: earlier.spanMs };
+    const spanMs = nowMs - this.lastMs;
     this.lastMs = nowMs;
-    const rate = (key: 'count' | 'errors'): number | null =>
-      sums === null || known === null ? null : rounded(known[key] / Math.max(0.001, known.spanMs / 1_000));
-    const isKnown = earlier === null && fresh.count > 0;
-    const [p50 = null, p95 = null, p99 = null] = isKnown ? fresh.quantilesMs([0.5, 0.95, 0.99]).map(rounded) : [];
-    const last = this.points.at(-1);
-    if (earlier !== null && last !== undefined)
-      addPoint(this.points, [last[0] + 1, null, null, null, null, null, null, null]);
+    // The time of a gap is not that of a point.
+    if (spanMs > GAP_MS) return addPoint(this.points, [at, null, null, null, null, null, null, null]);
+    const rate = (count: number): number | null =>
+      sums === null ? null : rounded(count / Math.max(0.001, spanMs / 1_000));
+    const [p50 = null, p95 = null, p99 = null] =
+      fresh.count === 0 ? [] : fresh.quantilesMs([0.5, 0.95, 0.99]).map(rounded);
     const loop = [eventLoop?.utilization ?? null, eventLoop?.delayMs.p99 ?? null] as const;
-    addPoint(this.points, [at, rate('count'), rate('errors'), p50, p95, p99, ...loop]);
+    addPoint(this.points, [at, rate(fresh.count), rate(errors), p50, p95, p99, ...loop]);
   }
 }

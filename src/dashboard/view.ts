@@ -7,8 +7,6 @@ import type { Rejected } from '../ports/rejected.js';
 
 /** Points of each chart. At the resources' interval, 10 s by default: twenty minutes. */
 export const MAX_POINTS = 120;
-/** Samples of a route's `recent`, and of what counts as lately: at two seconds each, 80 s. */
-export const WINDOW = 40;
 
 /** All pods, or one. */
 export type Scope = 'fleet' | 'pod';
@@ -37,8 +35,6 @@ export interface RouteRow {
   blockedMs?: number;
   /** Means of a request: own CPU (null where nothing is sampled), upstream, waiting for a connection, for the loop, and the rest. */
   time?: [own: Maybe, upstream: number, pool: number, loop: number, idle: number];
-  /** Requests between samples, the newest last. */
-  recent?: number[];
 }
 
 /** Blocks of one route, line and cause. */

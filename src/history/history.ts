@@ -11,7 +11,6 @@ import type {
   PerfComparison,
   PodMinute,
   RangeFigures,
-  RouteCounts,
   TimeRange,
 } from '../ports/history.js';
 import { Collector, type Counters } from './collector.js';
@@ -155,18 +154,15 @@ export class History implements HistoryReader, HistorySource {
     return new Map(sorted.map(([name, window]) => [name, computeRangeFigures(window)]));
   }
 
-  async countsSince(from: number, routes: readonly string[]): Promise<RouteCounts> {
+  async countsSince(from: number): Promise<ReadonlyMap<string, Counts>> {
     await this.collect();
-    const [whole, named] = [new RouteSums(), new Map<string, RouteSums>()];
+    const routes = new Map<string, RouteSums>();
     const add = ({ window }: ReadBucket): void => {
-      whole.add(window.sums(null) ?? new RouteSums());
-      for (const name of routes) {
-        const found = window.sums(name);
-        if (found !== null) getOrAdd(named, name, () => new RouteSums()).add(found);
-      }
+      for (const name of window.routeNames) getOrAdd(routes, name, () => new RouteSums()).add(window.sums(name)!);
     };
     await this.read('1m', { from, to: Infinity }, add, false);
-    return { whole: pickCounts(whole), routes: new Map([...named].map(([name, one]) => [name, pickCounts(one)])) };
+    const pick = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums.errors, over: listOver(sums) });
+    return new Map([...routes].map(([name, sums]) => [name, pick(sums)]));
   }
 
   async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
@@ -251,8 +247,6 @@ export class History implements HistoryReader, HistorySource {
 
   private readonly makeRow = ({ tier, at, data }: Bucket): HistoryRow => ({ tier, at, data, ...this.parts.own });
 }
-
-const pickCounts = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums.errors, over: listOver(sums) });
 
 /** The greatest time of a `Date`, epoch milliseconds. */
 const MAX_TIME = 8.64e15;

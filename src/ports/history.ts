@@ -88,10 +88,6 @@ export type CompareWhat = 'day' | 'week' | 'release' | { before: TimeRange; afte
 
 /** Counts of a stretch of time. */
 export type Counts = Pick<HistoryPoint, 'count' | 'errors' | 'over'>;
-export interface RouteCounts {
-  readonly whole: Counts;
-  readonly routes: ReadonlyMap<string, Counts>;
-}
 
 /** One pod's last minute. */
 export interface PodMinute {
@@ -128,6 +124,6 @@ export abstract class HistoryReader {
   abstract pods(): Promise<readonly PodMinute[]>;
   /** Each route in the range, the one whose requests took most time first; null while a shared store cannot be read. */
   abstract routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures> | null>;
-  /** Counts of the whole and of these routes, from this process's memory. A route without calls is missing. */
-  abstract countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
+  /** Counts of each route, from this process's memory. A route without calls is missing. */
+  abstract countsSince(from: number): Promise<ReadonlyMap<string, Counts>>;
 }

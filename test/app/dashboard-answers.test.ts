@@ -74,12 +74,10 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     // A busy machine may block the loop as well.
     expect(text).toMatch(/^NOW\n(! .+\n)*?! GET \/users\/:id\/broken failed 5 of 5 times in the last \d+ (s|min)\.$/m);
     if (history) expect(text).toMatch(/^\d+(\.\d)? requests\/s · \d+(\.\d)? errors\/s/m);
-    const { sections, routes } = await dataOf(url, token);
+    const { sections } = await dataOf(url, token);
     expect(sections.now.map(({ text: told }) => told).join('\n')).toMatch(
       /^GET \/users\/:id\/broken failed 5 of 5 times/m,
     );
-    // What was before is in no sample.
-    expect(routes.map(({ recent }) => recent)).toEqual([undefined, undefined]);
   });
 
   it('have a policy of their own, whatever the application sets, and no inline code', async () => {
@@ -161,13 +159,6 @@ describe('answers of the dashboard, in which the framework has no part,', () => 
     const perSecond = next.traffic.at(-1)![1]!;
     expect(perSecond).toBeGreaterThan(0);
     expect(perSecond).toBeLessThanOrEqual(30 / 1.5);
-  });
-
-  it('serve eight viewers at a time', async () => {
-    const { url, token } = await start('fastify');
-    for (let i = 0; i < 8; i++) await dataOf(url, token, `?viewer=v${i}`);
-    await expect(dataOf(url, token, '?viewer=v8')).rejects.toThrow('429: Too many viewers');
-    await dataOf(url, token, '?viewer=v0');
   });
 });
 

@@ -146,22 +146,6 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     const { headers: answered } = await fetch(`${url}/perf?token=${token}`, { headers, redirect: 'manual' });
     expect(answered.get('set-cookie')!.endsWith('; Secure')).toBe(isSecure);
   });
-
-  it('has a cookie of its own over TLS: browsers let no plain answer change one that is for TLS alone', async () => {
-    const { url, token } = await start();
-    const cookieBy = async (proto: string): Promise<string> => {
-      const headers = { ...HTML, 'x-forwarded-proto': proto };
-      const { headers: answered } = await fetch(`${url}/perf?token=${token}`, { headers, redirect: 'manual' });
-      return answered.get('set-cookie')!.split(';')[0]!;
-    };
-    const cookies = [await cookieBy('https'), await cookieBy('http')];
-    const [tls, plain] = cookies.map((cookie) => cookie.split('=')[0]);
-    expect(tls).not.toBe(plain);
-    for (const cookie of cookies) {
-      const { status } = await fetch(`${url}/perf/data`, { headers: { cookie } });
-      expect(status).toBe(200);
-    }
-  });
 });
 
 it('leads to its own path alone, whatever the address of the request says', async () => {

@@ -116,17 +116,6 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
     }
   });
 
-  it('is one viewer, however often it is loaded again', async () => {
-    const { url, token } = await start('fastify');
-    const { page, context } = await openPage(browser, `${url}/perf?token=${token}`);
-    for (let times = 0; times < 10; times++) {
-      await page.locator('.link.live').waitFor();
-      await page.reload();
-    }
-    await page.locator('.link.live').waitFor();
-    await context.close();
-  });
-
   it('asks every 2 s, every 10 s when it is hidden, and nothing after 15 min without anybody', async () => {
     const { url, token } = await start('fastify');
     const { page, context } = await openPage(browser, `${url}/perf?token=${token}`);

@@ -23,7 +23,6 @@ const LINKS: Readonly<Record<Link, readonly [name: string, trouble?: string]>> =
     'No access',
     'You may not look any more: a restart makes a new token, and access ends after some hours. Open the address from the log of the process again.',
   ],
-  full: ['Too many viewers', 'Eight people look already. Trying again.'],
 };
 
 const OTHERS =

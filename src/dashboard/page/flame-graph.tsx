@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { counted, formatDuration, formatPercent } from '../format.js';
 import { readFlame, type CpuProfile, type Flame, type FunctionName } from './flame.js';
-import { VIEWER } from './polling.js';
 
 interface FlameGraphProps {
   /** The profile's label: `'GET /users/:id'`, or `'background'`. */
@@ -16,7 +15,7 @@ type Loaded = { readonly flame: Flame | null; readonly samples: number } | strin
 export function FlameGraph({ label, from = null }: FlameGraphProps) {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [chosen, setChosen] = useState<Flame | null>(null);
-  const query = new URLSearchParams({ route: label, viewer: VIEWER }).toString();
+  const query = new URLSearchParams({ route: label }).toString();
   const load = async (): Promise<void> => {
     setChosen(null);
     try {

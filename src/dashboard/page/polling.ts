@@ -12,7 +12,7 @@ const TICK_MS = 200;
 /** Events of somebody who is here. */
 const SIGNS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'touchstart'];
 
-export type Link = 'loading' | 'live' | 'paused' | 'idle' | 'lost' | 'refused' | 'full';
+export type Link = 'loading' | 'live' | 'paused' | 'idle' | 'lost' | 'refused';
 
 interface Question {
   /** Null: all pods where the server knows them. */
@@ -26,10 +26,6 @@ interface Polled {
   readonly link: Link;
   readonly everyMs: number;
 }
-
-/** One name a tab: whoever loads the page again is not another viewer. */
-export const VIEWER = sessionStorage.getItem('perf-viewer') ?? Math.random().toString(36).slice(2);
-sessionStorage.setItem('perf-viewer', VIEWER);
 
 /** Polls the server. Nothing is sent while paused, or when nobody has been here for long. */
 export function usePolling(question: Question): Poller {
@@ -101,13 +97,12 @@ export class Poller {
 
   private async load(): Promise<Link> {
     const { scope, filter, routeId } = this.question;
-    const query = new URLSearchParams({ viewer: VIEWER });
+    const query = new URLSearchParams();
     if (scope !== null) query.set('scope', scope);
     if (filter !== '') query.set('filter', filter);
     if (routeId !== null) query.set('route', routeId);
     const response = await fetch(`data?${query}`, { cache: 'no-store', signal: AbortSignal.timeout(TIMEOUT_MS) });
     if (response.status === 401 || response.status === 403) return 'refused';
-    if (response.status === 429) return 'full';
     if (!response.ok) throw new Error(String(response.status));
     const state = (await response.json()) as DashboardData;
     if (isOfOtherPage(state.assets)) location.reload();

@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { counted, formatDuration, formatMs, formatPercent, grouped } from '../format.js';
 import { describeDetail, type Column, type Figure } from '../sections.js';
-import { WINDOW, type DashboardData as State, type RouteDetail, type RouteRow } from '../view.js';
+import type { DashboardData as State, RouteDetail, RouteRow } from '../view.js';
 import { FlameGraph } from './flame-graph.js';
 import { LastHours } from './now.js';
 import { Bar, DataTable, Figures, RouteName, Row, Section, Table } from './parts.js';
@@ -112,7 +112,6 @@ function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
     ...row.ms.slice(1, 4).map(formatMs),
     <TimeBar row={row} />,
     ...state.overMs.map((_, index) => showCount(row.over?.[index], 'warn')),
-    <Sparkline values={row.recent ?? []} />,
   ];
   return (
     <>
@@ -144,19 +143,6 @@ function TimeBar({ row: { ms, time } }: { row: RouteRow }) {
   );
 }
 
-/** Requests lately, as bars. Decoration: the numbers are in the table. */
-function Sparkline({ values }: { values: readonly number[] }) {
-  const max = Math.max(1, ...values);
-  const bars = values.map((value, i) =>
-    value === 0 ? '' : `M${WINDOW - values.length + i + 0.5} 18v-${(1 + (value / max) * 16).toFixed(1)}`,
-  );
-  return (
-    <svg class="sparkline accent" viewBox={`0 0 ${WINDOW} 18`} preserveAspectRatio="none" aria-hidden="true">
-      <path d={bars.join('')} />
-    </svg>
-  );
-}
-
 const makeColumns = (overMs: readonly number[]): SortColumn[] => [
   { name: 'Route', kind: 'text', read: ({ name }) => name.slice(name.indexOf(' ') + 1) },
   { name: 'Requests', kind: 'number', read: ({ count }) => count },
@@ -170,7 +156,6 @@ const makeColumns = (overMs: readonly number[]): SortColumn[] => [
     kind: 'number rank2',
     read: ({ over }) => over?.[index] ?? 0,
   })),
-  { name: 'Lately', kind: 'text rank3', read: ({ recent = [] }) => recent.reduce((sum, count) => sum + count, 0) },
 ];
 
 /** The server finds among all routes; until it has answered, the page among those that it has. */

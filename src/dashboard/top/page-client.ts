@@ -106,8 +106,8 @@ export class PageClient {
       const text = await readText(response);
       const { status } = response;
       if (status === 200 && response.headers.get('content-type')?.startsWith(type) === true) return text;
-      const isFinal = status !== 429 && status < 500;
-      const isOurs = [400, 401, 403, 429].includes(status) || (status === 404 && path !== '');
+      const isFinal = status < 500;
+      const isOurs = [400, 401, 403].includes(status) || (status === 404 && path !== '');
       const reason = isOurs ? printLines(text).slice(0, 300) : isFinal ? 'There is no dashboard at this address.' : '';
       throw new PageError(`${url.href} answers ${status}. ${reason}`.trimEnd(), isFinal);
     } catch (error) {

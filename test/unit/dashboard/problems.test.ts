@@ -1,18 +1,20 @@
 import { expect, it } from 'vitest';
 import { findProblems } from '../../../src/dashboard/problems.js';
-import { RecentCounts } from '../../../src/dashboard/recent-counts.js';
+import type { Lately } from '../../../src/dashboard/lately.js';
 import { RecentRecords } from '../../../src/dashboard/recent-records.js';
 import { blockRecord } from '../../fixtures/records.js';
 import { everything } from '../../fixtures/sink-host.js';
 
+const NONE: Lately = { spanMs: 0, counts: new Map() };
 const NOTHING = {
   reasons: [],
   verdicts: [],
   nameUser: (userId: string) => userId,
-  listed: [],
   blocks: [],
-  recent: new RecentCounts(),
   rejected: [],
+  routes: NONE,
+  calls: NONE,
+  deferred: NONE,
 };
 
 it('a reason of the health check leads to the section of the feature that knows it, whatever its words', () => {

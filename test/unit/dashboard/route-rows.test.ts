@@ -1,10 +1,8 @@
 import { expect, it } from 'vitest';
 import type { RouteSnapshot } from '../../../src/core/snapshot.js';
 import { inOneTurn } from '../../../src/core/turns.js';
-import { RecentCounts } from '../../../src/dashboard/recent-counts.js';
 import { isFoundIn, listRoutes, makePodRow } from '../../../src/dashboard/route-rows.js';
 import { sumRoutes } from '../../../src/dashboard/traffic.js';
-import { WINDOW } from '../../../src/dashboard/view.js';
 import type { CountedRoute } from '../../../src/ports/latency-figures.js';
 import type { RouteTimeFigures } from '../../../src/ports/route-time.js';
 import { Route } from '../../../src/request/routes.js';
@@ -27,48 +25,24 @@ const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => 
   upstream: [],
 });
 
-it('routes of one name keep their ids and counters, whichever of them takes more time', () => {
-  const recent = new RecentCounts();
-  const sample = (at: number, ...routes: RouteSnapshot[]) => {
-    recent.next(at, null);
-    const listed = listRoutes(routes);
-    for (const { id, snapshot } of listed) recent.count(id, [snapshot.count, snapshot.errors, 0]);
-    return listed.map(({ id, snapshot: { count, route } }) => ({ id, count, route }));
-  };
-  const first = sample(0, routeOf(1_000, 1), routeOf(10, 50), routeOf(1, 1, '/cart'));
-  const second = sample(2_000, routeOf(1_001, 1), routeOf(30, 50), routeOf(1, 1, '/cart'));
+it('routes of one name keep their ids, whichever of them takes more time', () => {
+  const sample = (...routes: RouteSnapshot[]) =>
+    listRoutes(routes).map(({ id, snapshot: { count, route } }) => ({ id, count, route }));
+  const first = sample(routeOf(1_000, 1), routeOf(10, 50), routeOf(1, 1, '/cart'));
+  const second = sample(routeOf(1_001, 1), routeOf(30, 50), routeOf(1, 1, '/cart'));
   const idOf = (rows: typeof first, isIt: (count: number) => boolean): string =>
     rows.find(({ count, route }) => route === '/users' && isIt(count))!.id;
   expect(second.map(({ count }) => count)).toEqual([30, 1_001, 1]);
   for (const isIt of [(count: number) => count >= 1_000, (count: number) => count < 1_000])
     expect(idOf(second, isIt)).toBe(idOf(first, isIt));
-  expect(second.map(({ id }) => recent.gained(id, 0))).toEqual([20, 1, 0]);
-  expect(second.map(({ id }) => recent.gains(id, 0))).toEqual([[20], [1], undefined]);
   const found = listRoutes([routeOf(1_001, 1), routeOf(30, 50)]).filter((one) => isFoundIn(one, 'users'));
   expect(found.map(({ id }) => id)).toEqual(second.slice(0, 2).map(({ id }) => id));
-});
-
-it('what was counted before the first sample is in the window, and in no sample', () => {
-  const recent = new RecentCounts();
-  recent.next(60_000, 50_000);
-  recent.count('known', [10], [4]);
-  expect([recent.spanMs, recent.gained('known', 0), recent.gains('known', 0)]).toEqual([50_000, 4, undefined]);
-  for (let i = 1; i <= WINDOW; i++) {
-    recent.next(60_000 + i, null);
-    recent.count('known', [10 + i]);
-    if (i === 2) recent.count('new', [7]);
-  }
-  expect([recent.gained('known', 0), recent.gains('known', 0)]).toEqual([
-    WINDOW,
-    Array.from({ length: WINDOW }, () => 1),
-  ]);
-  expect(recent.gained('new', 0)).toBe(0);
 });
 
 it("a route's own CPU comes from all of its samples, however few, and what is left of the busy loop is waiting", () => {
   const time = { ownCpuMs: null, upstreamMs: 4, poolWaitMs: 2, loopWaitMs: 9, loopShare: 0 };
   const [found] = listRoutes([{ ...routeOf(10, 20), blockedMs: 10, time }]);
-  const partsWith = (ownMs?: number) => makePodRow(found!, [], undefined, ownMs).time;
+  const partsWith = (ownMs?: number) => makePodRow(found!, [], ownMs).time;
   // The snapshot has subtracted 1 ms of proven blocks.
   expect(partsWith(7)).toEqual([7, 4, 2, 3, 4]);
   expect(partsWith(30)).toEqual([30, 4, 2, 0, 0]);
