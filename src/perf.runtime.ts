@@ -14,7 +14,6 @@ import { HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { holdingProcess } from './core/held-process.js';
 import { LatencyFigures } from './ports/latency-figures.js';
 import type { HealthReason, Overview } from './ports/overview.js';
-import { inRootContext } from './core/root-context.js';
 import { Recordings } from './ports/recording.js';
 import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
@@ -28,13 +27,13 @@ import { PerfApplication } from './request/application.js';
 import { controllerMethods, findHandler } from './request/handlers.js';
 import { isFeature, refuseMissingExtensions, readToken, type PerfExtension } from './request/extension.js';
 import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
-import { observeAdapter, choosePlatform, startBeforeParsers } from './request/adapter.js';
+import { observeAdapter, choosePlatform } from './request/adapter.js';
 import type { Platform } from './request/platform.js';
 import { Latency } from './latency/latency.feature.js';
 import { findReasons, judgeHealth, type PerfHealth, type PerfReadiness } from './perf.health.js';
 import { FEATURES, keptOn, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
-import { startLine, warnUnlessStarted } from './perf.start-line.js';
+import { startLine } from './perf.start-line.js';
 import { Shutdown } from './perf.shutdown.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { PERF_EXTENSIONS, PERF_SINKS } from './perf.tokens.js';
@@ -74,7 +73,6 @@ export class PerfRuntime
   /** False once sinks have started: later registrations are ignored. */
   private sinksMayRegister = true;
   private starting: Promise<void> = Promise.resolve();
-  private cancelStartCheck: () => void = () => {};
   private isServing = false;
   private started: Promise<void> | null = null;
   private readonly shutdown: Shutdown;
@@ -99,15 +97,10 @@ export class PerfRuntime
     });
     const { eventLoop, liveAt } = options;
     this.plainWitness = eventLoop !== null || liveAt === null ? null : new PlainWitness(liveAt, application);
-    const { httpAdapter } = adapterHost;
-    if (this.observesRequests()) startBeforeParsers(httpAdapter, application.requests);
-    if (options.enabled)
-      this.cancelStartCheck = inRootContext(() => warnUnlessStarted(httpAdapter, application.logger));
   }
 
   /** Before routes are registered. */
   start(hasRoutes: boolean): Promise<void> {
-    this.cancelStartCheck();
     return (this.started ??= (this.starting = this.startOnce(hasRoutes)).catch(async (error: unknown) => {
       // An application whose boot has failed is never closed.
       await this.stop();
@@ -212,7 +205,6 @@ export class PerfRuntime
 
   /** Nest's first hook of closing, on SIGTERM too: open streams may delay the server's close for long after it. */
   async onModuleDestroy(): Promise<void> {
-    this.cancelStartCheck();
     await this.shutdown.closing();
   }
 
@@ -226,7 +218,6 @@ export class PerfRuntime
   }
 
   private async stop(): Promise<void> {
-    this.cancelStartCheck();
     await this.shutdown.stop();
   }
 

@@ -1,5 +1,4 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { MAX_TIMER_MS } from './core/clock.js';
 import { describeReason } from './core/reason.js';
 import { listenShared } from './core/shared-listener.js';
 import type { ResolvedOptions } from './perf.options.js';
@@ -32,7 +31,6 @@ interface Parts {
 export class Shutdown {
   /** In the order in which they ended. */
   private readonly steps: { readonly name: string; readonly ms: number }[] = [];
-  private lateTimer: NodeJS.Timeout | undefined;
   private readonly requestsMs: number;
   private server: Server | null = null;
   /** True from SIGTERM or `app.close()` on, whichever comes first. */
@@ -129,7 +127,6 @@ export class Shutdown {
     await this.isolated('flushing', () => application.recorder.close(this.flushLeftMs));
     for (const feature of lastFirst) await this.isolated('closing', () => feature.close?.(this.flushLeftMs));
     this.mark('flushed');
-    clearTimeout(this.lateTimer);
     if (options.enabled && this.steps.some(({ name }) => name === NO_JOBS)) application.logger.log(this.describe());
   }
 
@@ -137,7 +134,8 @@ export class Shutdown {
   private async drainEarly(): Promise<void> {
     const { application, features } = this.parts;
     application.logger.warn(
-      `The server has not closed within ${this.requestsMs} ms: open requests go on, deferred work is drained and records are flushed now.`,
+      `The server has not closed within ${this.requestsMs} ms. Still open: ${this.describeOpen()}. They go on, deferred work is drained and ` +
+        'records are flushed now. End streams in `onModuleDestroy()`, or set `forceCloseConnections`.',
     );
     for (const feature of features()) await this.isolated('draining', () => feature.drainEarly?.(this.drainLeftMs));
     await this.isolated('flushing', () => application.recorder.flush(this.flushLeftMs));
@@ -153,7 +151,6 @@ export class Shutdown {
     if (this.closingMs !== null) return;
     this.mark(WAITED);
     this.closingMs = this.markedMs;
-    this.lateTimer = setTimeout(() => this.reportOpen(), Math.min(this.totalMs, MAX_TIMER_MS)).unref();
   }
 
   private mark(name: string): void {
@@ -162,20 +159,15 @@ export class Shutdown {
     this.markedMs = nowMs;
   }
 
-  /** The server waits for open requests without end, until the process is killed: no other line would come. */
-  private reportOpen(): void {
-    const { logger, requests } = this.parts.application;
+  /** The server waits for open requests without end, until the process is killed. */
+  private describeOpen(): string {
     const counts = new Map<string, number>();
-    for (const { route, response } of requests.states()) {
+    for (const { route, response } of this.parts.application.requests.states()) {
       const name = route === null ? 'a request' : route.name;
       if (response !== null) counts.set(name, (counts.get(name) ?? 0) + 1);
     }
     const open = [...counts].slice(0, MOST_NAMED).map(([name, count]) => `${count} × ${name}`);
-    logger.warn(
-      `Shutdown: not ready, ${this.describeSteps()}. Still open ${seconds(this.totalMs)} after the wait: ` +
-        `${open.length === 0 ? 'connections without a request' : open.join(', ')}. The server waits for them: end streams in ` +
-        '`onModuleDestroy()`, or set `forceCloseConnections`.',
-    );
+    return open.length === 0 ? 'connections without a request' : open.join(', ');
   }
 
   private get drainLeftMs(): number {
@@ -201,12 +193,9 @@ export class Shutdown {
 
   private describe(): string {
     const tookMs = this.markedMs - this.closingMs!;
-    return `Shutdown: not ready, ${this.describeSteps()}. ${seconds(tookMs)} after the wait, ${seconds(this.totalMs)} at most.`;
-  }
-
-  private describeSteps(): string {
-    const steps = this.steps.filter(({ name, ms }) => name !== WAITED || ms >= SHOWN_MS);
-    return steps.map(({ name, ms }) => `${name} ${seconds(ms)}`).join(', ');
+    const shown = this.steps.filter(({ name, ms }) => name !== WAITED || ms >= SHOWN_MS);
+    const steps = shown.map(({ name, ms }) => `${name} ${seconds(ms)}`).join(', ');
+    return `Shutdown: not ready, ${steps}. ${seconds(tookMs)} after the wait, ${seconds(this.totalMs)} at most.`;
   }
 
   /** One feature that fails to close keeps no other from closing. */

@@ -1,5 +1,3 @@
-import type { AbstractHttpAdapter } from '@nestjs/core';
-import type { Reporter } from './core/reporter.js';
 import type { PerfApplication } from './request/application.js';
 import type { PerfExtension } from './request/extension.js';
 import { FEATURES, offByEnvironment, type ResolvedOptions } from './perf.options.js';
@@ -35,19 +33,4 @@ function nameParts(titles: readonly string[], extensions: readonly PerfExtension
   if (extensions.length === 0) return titles.length === 0 ? 'Nothing is on' : `On: ${titles.join(', ')}`;
   const names = extensions.map(({ name }) => name).join(', ');
   return `On: ${titles.length === 0 ? 'no feature' : titles.join(', ')}; extensions: ${names}`;
-}
-
-/** `app.init()` or `app.listen()` comes within this of `NestFactory.create()`, milliseconds. */
-const PATIENCE_MS = 5_000;
-const NOT_STARTED =
-  `This application is not initialised ${PATIENCE_MS / 1_000} s after it was made. Until it is, durable and decorated work does not run, and nothing is ` +
-  'measured, cached, offloaded or exported. Where nothing calls `app.listen()`, call app.init() before `app.startAllMicroservices()`.';
-
-/** Warns about an application that works without ever being initialised. Returns what cancels the check. */
-export function warnUnlessStarted(adapter: AbstractHttpAdapter | null | undefined, logger: Reporter): () => void {
-  const timer = setTimeout(() => {
-    // Nest gives an application its server once all providers are made: without one, the boot has failed, or it is no server.
-    if (adapter?.getHttpServer() !== undefined) logger.warn(NOT_STARTED);
-  }, PATIENCE_MS).unref();
-  return () => clearTimeout(timer);
 }

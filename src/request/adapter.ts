@@ -1,14 +1,13 @@
 import { EventEmitter } from 'node:events';
 import { RequestMethod } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import type { PerfApplication } from './application.js';
 import { findExpressRoute } from './express.js';
 import { FastifyPlatform } from './fastify.js';
 import { OtherPlatform } from './other-adapter.js';
 import type { Platform } from './platform.js';
 import { storedRequest } from './request-state.js';
-import { findState, type RequestTracker } from './tracker.js';
 
 type Application = Pick<PerfApplication, 'requests' | 'routes' | 'logger'>;
 
@@ -58,14 +57,3 @@ const isShared = (server: Server, { listener }: Platform): boolean =>
 
 /** Nest 11.0.0 to 11.1.3 do not: there the framework's own route is read. */
 const emitsRoutes = (adapter: AbstractHttpAdapter): boolean => typeof adapter.setOnRouteTriggered === 'function';
-
-/** Requests that Express's body parsers refuse, on servers of the application's own: Nest registers parsers before modules start. */
-export function startBeforeParsers(adapter: AbstractHttpAdapter | null | undefined, requests: RequestTracker): void {
-  if (adapter?.getType() !== 'express') return;
-  adapter.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
-    const isNew = findState(request) === null;
-    const state = requests.reach(request, response);
-    if (isNew) requests.enter(state, next);
-    else next();
-  });
-}

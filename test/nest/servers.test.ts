@@ -173,20 +173,6 @@ describe.each(ways)('%s', (_name, start) => {
   });
 });
 
-it('Express behind `http.createServer(instance)`: what its body parsers refuse is recorded, too', async () => {
-  const adapter = new ExpressAdapter();
-  const built = await buildApp(adapter, { metadata: ofA });
-  const { url } = await served(listenerOf(adapter));
-  const headers = { 'content-type': 'application/json' };
-  for (const body of ['{bad', JSON.stringify('x'.repeat(300_000))])
-    await (await fetch(`${url}/a/plain`, { method: 'POST', headers, body })).text();
-  const records = await recordsOf(built, 2);
-  expect(records.map(({ method, route, status }) => [method, route, status])).toEqual([
-    ['POST', '', 400],
-    ['POST', '', 413],
-  ]);
-});
-
 it('two servers of one Express application, as for HTTP and HTTPS: each request once', async () => {
   const adapter = new ExpressAdapter();
   const built = await buildApp(adapter, { metadata: ofA });

@@ -33,19 +33,6 @@ describe('optionalPeer', () => {
     await expect(installedPeer('prom-client', () => Promise.reject(error))).resolves.toBeNull();
   });
 
-  it.each(["export * from './x.js'", "import './x.js'"])(
-    'says why a test runner that reads CommonJS cannot load it: %s',
-    async (source) => {
-      const load = async (): Promise<unknown> => runInNewContext(source);
-      await expect(optionalPeer('cockatiel', '`resilience()`', load)).rejects.toMatchObject({
-        code: 'PERF_ERR_MISSING_PEER',
-        message:
-          'PERF_ERR_MISSING_PEER: `resilience()` needs the package `cockatiel`, whose installed version is an ES module, which Jest cannot load. ' +
-          'Install a version that has CommonJS too, or name it in `transformIgnorePatterns`',
-      });
-    },
-  );
-
   it('does not blame the package when one of its own dependencies is missing', async () => {
     const error = Object.assign(
       new Error(`Cannot find package 'deep' imported from /x/node_modules/prom-client/index.js`),
