@@ -5,13 +5,13 @@ import { PerfApplication } from './request/application.js';
 import { FEATURE_OPTIONS, providePort } from './request/feature.js';
 import { makeApplication } from './perf.application.js';
 import { FEATURES, resolveOptions, type ProvidedOptions } from './perf.options.js';
-import { HOST, misplacedExtensions, noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
+import { misplacedExtensions, noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
 import type { SinkOption } from './perf.sinks.js';
 import { PerfInterceptor } from './work/perf.interceptor.js';
 import { WorkFeature } from './work/work.feature.js';
-import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, PERF_MODULE, PERF_SERVICE, PERF_SINKS } from './perf.tokens.js';
+import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, PERF_SERVICE, PERF_SINKS } from './perf.tokens.js';
 
 /** The classes that applications inject of `PerfModule`. Not exported: with `isGlobal: false` other modules must not find them here. */
 const forExtensions: Provider[] = [
@@ -30,7 +30,6 @@ const forExtensions: Provider[] = [
       inject: [
         { token: MODULE_OPTIONS_TOKEN, optional: true },
         { token: ModulesContainer, optional: true },
-        PERF_MODULE,
       ],
       useFactory: provideOptions,
     },
@@ -60,8 +59,6 @@ const forExtensions: Provider[] = [
   exports: [PerfApplication, PerfRuntime, PERF_SERVICE, ...FEATURES.map(({ token }) => token)],
 })
 export class PerfHostModule extends ConfigurableModuleClass implements NestModule {
-  static readonly [HOST] = true;
-
   constructor(@Inject(PerfRuntime) private readonly runtime: PerfRuntime) {
     super();
   }
@@ -73,9 +70,9 @@ export class PerfHostModule extends ConfigurableModuleClass implements NestModul
 }
 
 /** All other providers depend on it, and on optional providers of Nest: its error comes before one of Nest's own. */
-function provideOptions(options: unknown, modules: ModulesContainer | undefined, perfModule: unknown): ProvidedOptions {
+function provideOptions(options: unknown, modules: ModulesContainer | undefined): ProvidedOptions {
   if (modules === undefined) throw secondNest();
-  refuseSecondRegistration(modules, PerfHostModule, perfModule);
+  refuseSecondRegistration(modules, PerfHostModule);
   if (options === undefined) throw noOptions();
   const resolved = resolveOptions(options);
   if (resolved.extensions.length > 0) throw misplacedExtensions();

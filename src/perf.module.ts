@@ -21,7 +21,7 @@ import { PerfHostModule } from './perf.host-module.js';
 import { FEATURES, type PerfModuleOptions } from './perf.options.js';
 import { noOptions } from './perf.registration.js';
 import { PerfService } from './perf.service.js';
-import { PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
+import { PERF_EXTENSIONS, PERF_SERVICE } from './perf.tokens.js';
 
 /** Whether every module may inject what this one exports. */
 export interface PerfModuleScope {
@@ -91,12 +91,7 @@ function scoped(
   const extensions = extensionsOption.read(given, 'extensions');
   refuseTwice(extensions);
   const added = [...extensions.flatMap((extension) => extension.providers), ...refusingProviders(extensions)];
-  const own = [
-    ...(host.providers ?? []),
-    { provide: PERF_MODULE, useValue: PerfModule },
-    { provide: PERF_EXTENSIONS, useValue: extensions },
-    ...added,
-  ];
+  const own = [...(host.providers ?? []), { provide: PERF_EXTENSIONS, useValue: extensions }, ...added];
   return {
     module: PerfModule,
     imports: [{ ...host, providers: own, exports: [...(host.exports ?? []), ...added.map(readToken)] }],

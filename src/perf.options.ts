@@ -181,6 +181,8 @@ const table = object({
 
 /** Validated and frozen: the only options object the code reads. A switched-off feature is null. */
 export type ResolvedOptions = Resolved<typeof table> & {
+  /** In `NESTJS_PERF_OFF`. */
+  readonly namedOff: readonly (keyof FeatureOptions)[];
   /** `eventLoop.port`, also where a switch has made `eventLoop` null: somebody answers there in any case. */
   readonly liveAt: { readonly port: number; readonly host: string } | null;
 };
@@ -196,7 +198,9 @@ export interface ProvidedOptions {
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const read = table.read(options, '');
-  const resolved = withoutFeatures({ ...read, liveAt: findLiveAddress(read) }, offByEnvironment());
+  const namedOff = readNamedOff();
+  const off = namedOff.filter((name) => !KEPT_ON.has(name));
+  const resolved = withoutFeatures({ ...read, namedOff, liveAt: findLiveAddress(read) }, off);
   if (!resolved.enabled || process.env['NESTJS_PERF'] === 'off' || inOffloadThread()) return switchedOff(resolved);
   const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
@@ -208,7 +212,7 @@ const OFF_VARIABLE = 'NESTJS_PERF_OFF';
  * The features that `NESTJS_PERF_OFF=compression,upstream` names, in any case, with or without spaces.
  * @throws PERF_ERR_OPTION for a name that no feature has
  */
-function listNamed(): (keyof FeatureOptions)[] {
+function readNamedOff(): (keyof FeatureOptions)[] {
   const given = (process.env[OFF_VARIABLE] ?? '').split(',').map((name) => name.trim());
   const found = given.filter((name) => name !== '').map(findFeature);
   return [...new Set(found)];
@@ -224,13 +228,10 @@ function findFeature(given: string): keyof FeatureOptions {
   );
 }
 
-const OWN = new Set(FEATURES.filter(({ isApplicationsOwn }) => isApplicationsOwn === true).map(({ name }) => name));
-
-/** In `NESTJS_PERF_OFF`. @throws PERF_ERR_OPTION */
-export const offByEnvironment = (): (keyof FeatureOptions)[] => listNamed().filter((name) => !OWN.has(name));
-
-/** In `NESTJS_PERF_OFF` too, and on all the same: a switch must not lose work, or stop the boot of who decorates it. */
-export const keptOn = (): (keyof FeatureOptions)[] => listNamed().filter((name) => OWN.has(name));
+/** A switch must not lose work, or stop the boot of who decorates it: the application's own work stays on. */
+export const KEPT_ON: ReadonlySet<keyof FeatureOptions> = new Set(
+  FEATURES.filter(({ isApplicationsOwn }) => isApplicationsOwn === true).map(({ name }) => name),
+);
 
 function findLiveAddress({ eventLoop }: Resolved<typeof table>): ResolvedOptions['liveAt'] {
   const { port = null, host = '' } = eventLoop ?? {};
@@ -238,7 +239,7 @@ function findLiveAddress({ eventLoop }: Resolved<typeof table>): ResolvedOptions
 }
 
 function switchedOff(resolved: ResolvedOptions): ResolvedOptions {
-  const off = FEATURES.filter(({ isApplicationsOwn = false }) => !isApplicationsOwn).map(({ name }) => name);
+  const off = FEATURES.map(({ name }) => name).filter((name) => !KEPT_ON.has(name));
   return Object.freeze({ ...withoutFeatures(resolved, off), enabled: false, sinks: Object.freeze([]) });
 }
 

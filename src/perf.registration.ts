@@ -2,9 +2,6 @@ import type { Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from './core/perf.error.js';
 
-/** Marks `PerfHostModule`, of each copy of this package. */
-export const HOST = Symbol.for('nestjs-perf:host');
-
 /** `PerfModule` was imported, and nobody has called `forRoot()`. */
 export const noOptions = (): PerfError =>
   new PerfError(
@@ -29,26 +26,15 @@ export const secondNest = (): PerfError =>
   );
 
 /**
- * An application is measured once. `PerfModule` itself may be imported again where it is not global.
+ * An application is measured once. `PerfModule` itself may be imported again.
  * @throws PERF_ERR_REGISTERED_TWICE
  */
-export function refuseSecondRegistration(modules: ModulesContainer, host: Type, perfModule: unknown): void {
-  const all = [...modules.values()];
-  if (all.some(({ metatype }) => metatype !== host && HOST in metatype))
-    throw new PerfError(
-      'PERF_ERR_REGISTERED_TWICE',
-      'Two copies of nestjs-perf are in this application, and both would measure it. `npm ls nestjs-perf` shows them, ' +
-        'unless it is one that is loaded by `import` and by `require()`. Import `PerfModule` of one of them.',
-    );
-  const imported = all.filter(({ metatype }) => metatype === perfModule);
-  const isGlobal = imported.some((module) => module.isGlobal);
-  const count = isGlobal ? imported.length : all.filter(({ metatype }) => metatype === host).length;
+export function refuseSecondRegistration(modules: ModulesContainer, host: Type): void {
+  const count = [...modules.values()].filter(({ metatype }) => metatype === host).length;
   if (count < 2) return;
   throw new PerfError(
     'PERF_ERR_REGISTERED_TWICE',
-    `PerfModule is imported ${count} times in this application. ` +
-      (isGlobal
-        ? 'Call `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.'
-        : 'Call `PerfModule.forRoot({ isGlobal: false })` once, in the root module; others import `PerfModule` itself.'),
+    `\`PerfModule.forRoot()\` is imported ${count} times in this application. Call it once, in the root module: it is global, other ` +
+      'modules need no import. With `isGlobal: false` they import `PerfModule` itself.',
   );
 }

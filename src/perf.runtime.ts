@@ -31,7 +31,7 @@ import { observeAdapter, choosePlatform } from './request/adapter.js';
 import type { Platform } from './request/platform.js';
 import { Latency } from './latency/latency.feature.js';
 import { findReasons, judgeHealth, type PerfHealth, type PerfReadiness } from './perf.health.js';
-import { FEATURES, keptOn, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
+import { FEATURES, KEPT_ON, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { startLine } from './perf.start-line.js';
 import { Shutdown } from './perf.shutdown.js';
@@ -116,7 +116,7 @@ export class PerfRuntime
     if (recorder.wanted) recorder.use(resolveSinks(this.sinks, this.module));
     if (!options.enabled)
       logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
-    for (const name of keptOn())
+    for (const name of options.namedOff.filter((name) => KEPT_ON.has(name)))
       logger.warn(`NESTJS_PERF_OFF names \`${name}\`, which stays on: it is the application's own work.`);
     const { httpAdapter } = this.adapterHost;
     const platform = hasRoutes ? choosePlatform(httpAdapter, application) : null;

@@ -7,10 +7,6 @@ import type { Feature } from './request/feature.js';
 
 /** Requests in flight have as long as deferred work, and no less than this. */
 const LEAST_REQUESTS_MS = 1_000;
-const WAITED = 'waited';
-const NO_JOBS = 'took no new jobs';
-/** A shorter wait is left out. */
-const SHOWN_MS = 50;
 const MOST_NAMED = 5;
 /** With `defer: false`. */
 const USUAL_REQUESTS_MS = 10_000;
@@ -29,16 +25,12 @@ interface Parts {
  * from the moment at which the server closes, and one line of the log.
  */
 export class Shutdown {
-  /** In the order in which they ended. */
-  private readonly steps: { readonly name: string; readonly ms: number }[] = [];
   private readonly requestsMs: number;
   private server: Server | null = null;
   /** True from SIGTERM or `app.close()` on, whichever comes first. */
   begun = false;
   private stopping: Promise<void> | null = null;
   private ignoreTermination: () => void = () => {};
-  /** Monotonic milliseconds of the last mark. */
-  private markedMs = 0;
   /** Monotonic milliseconds at which the server began to close. The wait before is the user's own; null before. */
   private closingMs: number | null = null;
 
@@ -91,20 +83,18 @@ export class Shutdown {
     // Before Nest closes the application. A listener that stays would keep the process alive.
     const begin = (): void => {
       this.ignoreTermination();
-      this.begin();
+      this.begun = true;
     };
     this.ignoreTermination = listenShared(process, 'SIGTERM', begin, 'prependListener');
   }
 
   /** The application begins to close, and may still serve requests. */
   async closing(): Promise<void> {
-    this.begin();
-    this.mark(WAITED);
+    this.begun = true;
     // Node's `close()` waits for kept connections, also for one that is idle after an answer under way: each answer ends its own.
     for (const { request, response } of this.parts.application.requests.states()) endConnection(request, response);
     this.server?.prependListener('request', endConnection);
     for (const feature of this.parts.features()) await this.isolated('closing', () => feature.closing?.());
-    this.mark(NO_JOBS);
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. Never rejects. */
@@ -114,20 +104,21 @@ export class Shutdown {
 
   private async stopOnce(): Promise<void> {
     const { application, options, features, booted } = this.parts;
-    this.begin();
+    const isOrderly = this.begun;
+    this.begun = true;
     this.startDeadline();
-    this.mark('closed the server');
     this.ignoreTermination();
     // An application may be closed while it boots: what is only half there could not be closed.
     await booted();
     const lastFirst = features().toReversed();
     for (const feature of lastFirst)
       await this.isolated('draining', () => feature.drain?.(this.drainLeftMs, this.flushLeftMs));
-    this.mark('drained');
     await this.isolated('flushing', () => application.recorder.close(this.flushLeftMs));
     for (const feature of lastFirst) await this.isolated('closing', () => feature.close?.(this.flushLeftMs));
-    this.mark('flushed');
-    if (options.enabled && this.steps.some(({ name }) => name === NO_JOBS)) application.logger.log(this.describe());
+    const tookMs = application.nowMs() - this.closingMs!;
+    // A boot that has failed stops without `closing()`.
+    if (options.enabled && isOrderly)
+      application.logger.log(`Shutdown took ${seconds(tookMs)}, of ${seconds(this.totalMs)} at most.`);
   }
 
   /** A stream or a long request keeps the server open: accepted work is not lost with the process. */
@@ -141,22 +132,8 @@ export class Shutdown {
     await this.isolated('flushing', () => application.recorder.flush(this.flushLeftMs));
   }
 
-  private begin(): void {
-    if (this.begun) return;
-    this.begun = true;
-    this.markedMs = this.parts.application.nowMs();
-  }
-
   private startDeadline(): void {
-    if (this.closingMs !== null) return;
-    this.mark(WAITED);
-    this.closingMs = this.markedMs;
-  }
-
-  private mark(name: string): void {
-    const nowMs = this.parts.application.nowMs();
-    this.steps.push({ name, ms: nowMs - this.markedMs });
-    this.markedMs = nowMs;
+    this.closingMs ??= this.parts.application.nowMs();
   }
 
   /** The server waits for open requests without end, until the process is killed. */
@@ -189,13 +166,6 @@ export class Shutdown {
   private left(ms: number): number {
     const nowMs = this.parts.application.nowMs();
     return Math.max(0, (this.closingMs ?? nowMs) + ms - nowMs);
-  }
-
-  private describe(): string {
-    const tookMs = this.markedMs - this.closingMs!;
-    const shown = this.steps.filter(({ name, ms }) => name !== WAITED || ms >= SHOWN_MS);
-    const steps = shown.map(({ name, ms }) => `${name} ${seconds(ms)}`).join(', ');
-    return `Shutdown: not ready, ${steps}. ${seconds(tookMs)} after the wait, ${seconds(this.totalMs)} at most.`;
   }
 
   /** One feature that fails to close keeps no other from closing. */

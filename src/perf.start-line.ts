@@ -1,6 +1,6 @@
 import type { PerfApplication } from './request/application.js';
 import type { PerfExtension } from './request/extension.js';
-import { FEATURES, offByEnvironment, type ResolvedOptions } from './perf.options.js';
+import { FEATURES, KEPT_ON, type ResolvedOptions } from './perf.options.js';
 
 /** Formats the first line of the log: the features that are on, the sinks, and the paths. */
 export function startLine(
@@ -14,7 +14,7 @@ export function startLine(
     ({ name, needsServer = false }) => options[name] !== null && (hasServer || !needsServer),
   );
   const sinks = recorder.sinkNames;
-  const off = offByEnvironment();
+  const off = options.namedOff.filter((name) => !KEPT_ON.has(name));
   const places = [...paths.map((path) => `GET ${path}`), '`PerfService.snapshot()`'];
   return [
     nameParts(

@@ -7,7 +7,5 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE
 export const PERF_EXTENSIONS = Symbol('PERF_EXTENSIONS');
 /** The sinks that receive records; `overridePerfSinks` replaces them. */
 export const PERF_SINKS = Symbol('PERF_SINKS');
-/** The class of `PerfModule`, for its host. */
-export const PERF_MODULE = Symbol('PERF_MODULE');
 /** The one `PerfService`, whichever module injects it. */
 export const PERF_SERVICE = Symbol('PERF_SERVICE');

@@ -25,6 +25,8 @@ export async function installedPeer<T>(name: string, load: () => Promise<T>): Pr
 /** Only the package itself: one that is installed but misses a dependency of its own throws its own error. */
 function isMissing(error: unknown, name: string): boolean {
   const { code, message } = error as Partial<NodeJS.ErrnoException>;
+  // Vitest where it bundles this library.
+  if (message?.startsWith(`Could not resolve "${name}"`)) return true;
   const isNotFound = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
   return isNotFound && message?.includes(`'${name}'`) === true;
 }

@@ -26,27 +26,6 @@ export function redactQuery(query: string, secrets: SecretNames): string {
     .join('&');
 }
 
-/** Whether plain data may be as short as this in JSON. Reads no further than that, but all names of one object. */
-export function isWithin(data: unknown, maxLength: number): boolean {
-  let left = maxLength;
-  const fits = (value: unknown, depth: number): boolean => {
-    left -= typeof value === 'string' ? value.length : 1;
-    if (left < 0 || depth > MAX_DEPTH) return false;
-    if (typeof value !== 'object' || value === null) return true;
-    if (Array.isArray(value)) return value.length <= left && value.every((item) => fits(item, depth + 1));
-    if (!isPlain(value)) return true;
-    const names = Object.keys(value);
-    return (
-      names.length <= left &&
-      names.every((name) => {
-        left -= name.length;
-        return fits(Object.getOwnPropertyDescriptor(value, name)?.value, depth + 1);
-      })
-    );
-  };
-  return fits(data, 0);
-}
-
 /** A copy of plain data without secret fields; null when it is too large or not plain. Calls none of its code. */
 export const redactData = (data: unknown, secrets: SecretNames): { data: unknown } | null =>
   redactEncoded(data, secrets, 0);

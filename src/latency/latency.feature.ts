@@ -124,9 +124,9 @@ const countRoute = (route: Route, histogram: Histogram): Omit<RouteHistogram, 's
   countsAtMost: (boundsMs) => histogram.countsAtMost(boundsMs),
 });
 
-/** Long polls that another listener of the server answers are meant to last. */
-const isSlow = ({ endedMs, startedMs, reachedFramework }: RequestState, slowMs: number): boolean =>
-  endedMs - startedMs > slowMs && reachedFramework;
+/** A request without a route may be another listener's of the server, as a long poll of socket.io is, which is meant to last. */
+const isSlow = ({ endedMs, startedMs, pattern }: RequestState, slowMs: number): boolean =>
+  endedMs - startedMs > slowMs && pattern !== '';
 
 type Redact = UserList['redact'];
 

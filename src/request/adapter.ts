@@ -37,9 +37,7 @@ export function observeAdapter(
   { requests, routes }: Application,
 ): void {
   // Before body parsers and middleware: the server's own event shows the requests that they answer, too.
-  const server = adapter.getHttpServer() as Server;
-  requests.isServerShared = isShared(server, platform);
-  server.prependListener('request', requests.arrive);
+  (adapter.getHttpServer() as Server).prependListener('request', requests.arrive);
   platform.observe();
   // Before 12.2 Nest's function around a triggered route loses the version and the options that Fastify reads from it.
   if (platform.kind === 'fastify' || !emitsRoutes(adapter)) return;
@@ -50,10 +48,6 @@ export function observeAdapter(
     before?.(requestMethod, path);
   });
 }
-
-/** Whether the server has listeners beside the framework's. One that is added later either passes requests on to ours, or does not. */
-const isShared = (server: Server, { listener }: Platform): boolean =>
-  listener !== null && server.listeners('request').some((other) => other !== listener);
 
 /** Nest 11.0.0 to 11.1.3 do not: there the framework's own route is read. */
 const emitsRoutes = (adapter: AbstractHttpAdapter): boolean => typeof adapter.setOnRouteTriggered === 'function';

@@ -23,7 +23,6 @@ interface FastifyReply {
 }
 /** The part of Fastify 5 that is used; structural, so that no vendor's type is needed. */
 export interface FastifyInstance {
-  readonly routing: unknown;
   addHook(name: 'onRequest', hook: OnRequest): unknown;
   addHook(name: 'onRoute', hook: (route: RegisteredRoute) => void): unknown;
   get(
@@ -35,8 +34,7 @@ export interface FastifyInstance {
 
 export class FastifyPlatform implements Platform {
   readonly kind = 'fastify';
-  /** `'HEAD /users/:id'`, and the method that Nest has registered it for: `'GET'`. */
-  private readonly declaredMethods = new Map<string, string>();
+  private readonly pathsOfNest = new Set<string>();
   private registering = true;
 
   constructor(
@@ -52,14 +50,10 @@ export class FastifyPlatform implements Platform {
       if (this.registering) this.watchRoute(route);
     });
     this.application.addHook('onRequest', (request, reply, done) => {
-      const state = requests.reach(request.raw, reply.raw);
+      const state = requests.start(request.raw, reply.raw);
       state.frameworkRequest = request;
       requests.enter(state, done);
     });
-  }
-
-  get listener(): unknown {
-    return this.application.routing;
   }
 
   routesRegistered(): void {
@@ -73,34 +67,22 @@ export class FastifyPlatform implements Platform {
     const { raw, routeOptions } = state.frameworkRequest as FastifyRequest;
     const { url } = routeOptions;
     if (url === undefined) return null;
-    const declared = this.declaredMethods.get(`${raw.method} ${url}`);
-    if (declared !== undefined) return this.routes.findOfNest(declared, url).forMethod(raw.method);
-    return this.routes.findOfFramework(raw.method, url, false);
+    return this.routes.findOfFramework(raw.method, url, this.pathsOfNest.has(url));
   }
 
   /** By a hook of the route's own: `request.routeOptions` would parse the headers of every request. */
   private watchRoute(registered: RegisteredRoute): void {
     const { requests, routes } = this;
     const { url, method, onRequest = [] } = registered;
-    const isList = Array.isArray(method);
-    for (const one of [method].flat()) this.declare(one, url, isList ? 'ALL' : one);
-    // Fastify adds a HEAD to each GET.
-    if (method === 'GET') this.declare('HEAD', url, 'GET');
-    const declared = isList ? 'ALL' : this.declaredMethods.get(`${method as string} ${url}`)!;
-    routes.declared.add(url);
+    this.pathsOfNest.add(url);
     let route: Route | null = null;
     const trigger: OnRequest = (request, _reply, done) => {
       const state = findState(request.raw);
-      route ??= routes.findOfNest(declared, url);
-      if (state !== null) requests.triggered(state, route);
+      route ??= typeof method === 'string' ? routes.findOfFramework(method, url, true) : routes.findOfNest('ALL', url);
+      if (state !== null && route !== null) requests.triggered(state, route);
       done();
     };
     registered.onRequest = [trigger, ...[onRequest].flat()];
-  }
-
-  private declare(method: string, url: string, declared: string): void {
-    const key = `${method} ${url}`;
-    if (!this.declaredMethods.has(key)) this.declaredMethods.set(key, declared);
   }
 
   rawRoute(path: string, answer: RawAnswer): void {

@@ -14,10 +14,6 @@ export class OtherPlatform implements Platform {
     readonly findRoute: (state: RequestState) => Route | null = () => null,
   ) {}
 
-  get listener(): unknown {
-    return this.kind === 'express' ? this.application.getInstance() : null;
-  }
-
   /** Servers of the application's own emit no `request` to us. */
   observe(): void {
     const { requests } = this;
@@ -25,7 +21,7 @@ export class OtherPlatform implements Platform {
       const isNodes = request instanceof IncomingMessage;
       // Another adapter may have requests of its own, found in the context store.
       const state = isNodes
-        ? requests.reach(request, response as ServerResponse)
+        ? requests.start(request, response as ServerResponse)
         : (storedRequest() ?? findState(request));
       if (state === null) return next();
       state.frameworkRequest = request;

@@ -23,8 +23,6 @@ export interface Platform {
   /** `other`: an adapter that this library knows by Nest's abstract class alone. */
   readonly kind: 'fastify' | 'express' | 'other';
   readonly application: unknown;
-  /** The listener that the framework has on a server that it makes; null where that is unknown. */
-  readonly listener: unknown;
   /** Starts every request that does not come with the server's `request` event. Before routes are registered. */
   observe(): void;
   /** Nest has registered its routes: those that follow are not Nest's. */

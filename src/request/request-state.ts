@@ -68,8 +68,6 @@ export class RequestState implements Linked<RequestState> {
   aborted = false;
   /** The status of the head that was sent; once closed, the final one. 0: neither. */
   status = 0;
-  /** False while another listener of the server may be the one that answers, as socket.io's long polling does. */
-  reachedFramework = true;
   /** When the head was sent, monotonic milliseconds; 0 until then. */
   firstByteMs = 0;
 

@@ -1,6 +1,6 @@
 import { printable } from '../core/printable.js';
-import { isWithin, redactData, redactQuery } from '../core/redact.js';
-import { redactUrl, type MatchedPath } from '../core/redact-url.js';
+import { redactData, redactQuery } from '../core/redact.js';
+import { redactUrl } from '../core/redact-url.js';
 import { REDACTED, type SecretNames } from '../core/secret-names.js';
 import type { RequestState } from './request-state.js';
 
@@ -33,13 +33,18 @@ interface AnyRequest {
 }
 
 /** Path and query as the client sent them, without their secrets. `hides`: whether a parameter of the path is left out, too. */
-export function safeUrl(state: RequestState, secrets: SecretNames, hides?: MatchedPath['hides']): string {
+export function safeUrl(
+  state: RequestState,
+  secrets: SecretNames,
+  hides?: (name: string, value: unknown) => boolean,
+): string {
   const { originalUrl } = (state.request ?? {}) as AnyRequest;
   const sent = typeof originalUrl === 'string' ? originalUrl : (state.request?.url ?? '');
+  const matched = { pattern: state.pattern, declared: state.owner.declaredParameters };
+  if (hides === undefined) return redactUrl(sent, matched, secrets);
   const { params } = (state.frameworkRequest ?? {}) as AnyRequest;
-  const parameters = typeof params === 'object' ? (params as Record<string, unknown> | null) : null;
-  const matched = { pattern: state.pattern, parameters, declared: state.owner.declaredParameters };
-  return redactUrl(sent, hides === undefined ? matched : { ...matched, hides }, secrets);
+  const values = (typeof params === 'object' ? (params ?? {}) : {}) as Record<string, unknown>;
+  return redactUrl(sent, { ...matched, hides: (name) => hides(name, values[name]) }, secrets);
 }
 
 /** The parsed body; undefined when there was none, or it is still unread. */
@@ -64,7 +69,7 @@ export function safeHeaders(headers: Headers, allowHeaders: readonly string[], s
   return shown;
 }
 
-/** A body's data without its secrets; null where it is too large, or neither a form nor JSON. */
+/** A body's data without its secrets; null where it is too large, of a length that no header has, or neither a form nor JSON. */
 export function safeBody(
   headers: Headers,
   body: unknown,
@@ -75,15 +80,11 @@ export function safeBody(
   const type = String(headers['content-type'] ?? '').toLowerCase();
   const isForm = type.startsWith('application/x-www-form-urlencoded');
   if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
-  // One that is sent in chunks has no length, and a compressed one is longer than that.
-  const length = headers['content-length'];
-  if (Number(length ?? 0) > maxBytes || !isWithin(body, maxBytes)) return null;
+  // One that is sent in chunks has no length, and a compressed one is longer than it.
+  const isShort = Number(headers['content-length'] ?? Infinity) <= maxBytes;
+  if (!isShort || headers['content-encoding'] !== undefined) return null;
   const redacted = redactData(body, secrets);
-  if (redacted === null) return null;
-  const text = JSON.stringify(redacted.data);
-  if (Buffer.byteLength(text) > maxBytes) return null;
-  // Some parsers leave it for a request without a body.
-  if (text === '{}' && length === undefined && headers['transfer-encoding'] === undefined) return null;
+  if (redacted === null || Buffer.byteLength(JSON.stringify(redacted.data)) > maxBytes) return null;
   return { data: redacted.data, isForm };
 }
 

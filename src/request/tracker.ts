@@ -58,8 +58,6 @@ export class RequestTracker implements RequestOwner {
   readSpan: (() => SpanRef | null) | null = null;
   /** Set before the first request: pipeline.ts has the list. */
   pipeline: Pipeline = { started: [], ended: [] };
-  /** Others listen to the server as well: a request is the framework's once its first middleware or hook has run. */
-  isServerShared = false;
   private readonly open = new LinkedList<RequestState>();
   private sequence = 0;
   private readonly idPrefix = Math.random().toString(36).slice(2, 10);
@@ -106,7 +104,6 @@ export class RequestTracker implements RequestOwner {
     // Every way of answering passes `writeHead`.
     response.writeHead = Object.hasOwn(response, 'writeHead') ? notingAfter(response) : noteHead;
     const state = this.begun(new RequestState(request, response, this.nowMs(), this));
-    state.reachedFramework = !this.isServerShared;
     (request as Marked)[STATE] = state;
     response.on('finish', onFinish);
     response.on('close', onClose);
@@ -116,13 +113,6 @@ export class RequestTracker implements RequestOwner {
     if (stream !== null) stream.once?.('close', onClose.bind(response));
     // Such a response emits no `close` when the client leaves before its turn.
     else if (response.socket === null) watchQueued(request.socket, state);
-    return state;
-  }
-
-  /** Called by the framework's first middleware or hook. */
-  reach(request: IncomingMessage, response: ServerResponse): RequestState {
-    const state = this.start(request, response);
-    state.reachedFramework = true;
     return state;
   }
 

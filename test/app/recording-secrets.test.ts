@@ -80,7 +80,7 @@ describe('a secret in a path is in no recording', () => {
       () => fastify({ rewriteUrl: ({ url }: IncomingMessage) => stripLocale(url) }),
       '/en/reset/',
       200,
-      '/en/reset/[redacted]',
+      '/[redacted]/reset/[redacted]',
     ],
     [
       'Fastify: ignoreDuplicateSlashes',
@@ -114,7 +114,7 @@ describe('a secret in a path is in no recording', () => {
     });
     const built = await listeningApp(new ExpressAdapter(instance), options());
     const { status, url } = await recorded(built, `${built.url}/en/reset/${TOKEN}`);
-    expect([status, url]).toEqual([200, '/en/reset/[redacted]']);
+    expect([status, url]).toEqual([200, '/[redacted]/reset/[redacted]']);
   });
 
   it('Express: an application below a path of another one', async () => {
@@ -126,7 +126,7 @@ describe('a secret in a path is in no recording', () => {
     );
     const { server, url } = await ownServer(outer);
     const told = await recorded(built, `${url}/shop/reset/${TOKEN}`);
-    expect([told.status, told.url]).toEqual([200, '/shop/reset/[redacted]']);
+    expect([told.status, told.url]).toEqual([200, '/[redacted]/reset/[redacted]']);
     expect(told.all).not.toContain(TOKEN);
     await closeServer(server);
   });

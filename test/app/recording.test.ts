@@ -88,11 +88,10 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     await post({ headers, body: '{"item":"shoe"}' });
     await post({ headers, body: '{"item":"a shoe that is too large"}' });
     await post({ headers, body: new Blob(['{"item":1}']).stream(), duplex: 'half' });
-    await post({ headers, body: new Blob(['{"item":"a shoe that is too large"}']).stream(), duplex: 'half' });
     await post({ body: form });
     const lines = await ended();
-    expect(lines.map(({ body }) => body)).toEqual([null, { item: 'shoe' }, null, { item: 1 }, null, null]);
-    expect(lines.map(({ redacted }) => redacted.includes('body'))).toEqual([false, false, true, false, true, true]);
+    expect(lines.map(({ body }) => body)).toEqual([null, { item: 'shoe' }, null, null, null]);
+    expect(lines.map(({ redacted }) => redacted.includes('body'))).toEqual([false, false, true, true, true]);
   });
 
   it.runIf(adapter === 'fastify')('says it of HTTP/2, where no header tells of a body, as well', async () => {

@@ -175,23 +175,19 @@ describe('URL', () => {
   });
 
   describe('of a path that was routed as another one', () => {
-    it.each<[url: string, pattern: string, parameters: Record<string, unknown>, expected: string]>([
-      ['/en/reset/Ab3xY9', '/reset/:token', { token: 'Ab3xY9' }, '/en/reset/[redacted]'],
-      ['//reset//Ab3xY9/', '/reset/:token', { token: 'Ab3xY9' }, '//reset//[redacted]/'],
-      ['/reset/a%20b', '/reset/:token', { token: 'a b' }, '/reset/[redacted]'],
-      ['/reset/a%2Fb', '/reset/:token', { token: 'a/b' }, '/reset/[redacted]'],
-      ['/RESET/AB3XY9', '/reset/:token', { token: 'ab3xy9' }, '/RESET/[redacted]'],
-      ['/reset/Ab3xY9;v=1', '/reset/:token', { token: 'Ab3xY9' }, '/reset/[redacted]'],
-      ['/en/p7-Ab3xY9', '/p:page-:token', { page: '7', token: 'Ab3xY9' }, '/en/[redacted]'],
-      ['/en/w/a1/b2/c3', '/w/*token', { token: ['a1', 'b2', 'c3'] }, '/en/w/[redacted]/[redacted]/[redacted]'],
-      ['/en/w/a1/b2/c3', '/w/*token', { '*': 'a1/b2/c3' }, '/en/w/[redacted]/[redacted]/[redacted]'],
-      // The matched value is nowhere in what was sent.
-      ['/en/reset/Ab3xY9', '/reset/:token', { token: 'decrypted' }, '/[redacted]/reset/[redacted]'],
-      ['/en/reset/Ab3xY9', '/reset/:token', {}, '/[redacted]/reset/[redacted]'],
-      ['/verify', '/verify{/:token}', {}, '/verify'],
-      ['/en/users/7', '/users/:id', { id: '7' }, '/en/users/7'],
-    ])('%s as %s', (url, pattern, parameters, expected) => {
-      expect(redactUrl(url, { pattern, parameters }, secrets)).toBe(expected);
+    it.each<[url: string, pattern: string, expected: string]>([
+      ['/en/reset/Ab3xY9', '/reset/:token', '/[redacted]/reset/[redacted]'],
+      ['//reset//Ab3xY9/', '/reset/:token', '//reset//[redacted]/'],
+      ['/reset/a%2Fb', '/reset/:token', '/reset/[redacted]'],
+      ['/RESET/AB3XY9', '/reset/:token', '/RESET/[redacted]'],
+      ['/reset/Ab3xY9;v=1', '/reset/:token', '/reset/[redacted]'],
+      ['/en/p7-Ab3xY9', '/p:page-:token', '/[redacted]/[redacted]'],
+      ['/w/a1/b2/c3', '/w/*token', '/w/[redacted]/[redacted]/[redacted]'],
+      ['/other/hunter2', '/reset/:token', '/[redacted]/[redacted]'],
+      ['/verify', '/verify{/:token}', '/verify'],
+      ['/en/users/7', '/users/:id', '/en/users/7'],
+    ])('%s as %s', (url, pattern, expected) => {
+      expect(redactUrl(url, { pattern }, secrets)).toBe(expected);
     });
   });
 
