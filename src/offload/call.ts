@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
-import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import { MessageChannel, receiveMessageOnPort, type MessagePort } from 'node:worker_threads';
+import type { Spent } from './offload-counters.js';
 import { notCloneable } from './offload.errors.js';
 import type { ResolvedRunOptions } from './offload.options.js';
 import { sendError } from './sent-error.js';
@@ -12,26 +13,23 @@ export interface Job {
   readonly name: string;
   readonly parameters: unknown[];
   readonly options: ResolvedRunOptions;
-  /** A job of this library itself is not counted. */
-  readonly isOwn?: true;
   readonly order: Order;
-  /** Runs it on this thread. */
-  here(): Promise<unknown>;
 }
 
-type Ended = Exclude<Said, { said: 'taken' | 'started' }>;
+type Ended = Exclude<Said, { said: 'started' }>;
 
 /** One job on its way to a worker and back. */
 export class Call {
-  /** The thread that has it, whose application may still be starting; null in the queue. */
-  threadId: number | null = null;
   /** Epoch milliseconds at which the worker began; null before. */
   startedAt: number | null = null;
+  /** The thread whose application serves it; null before, and for a file. */
+  threadId: number | null = null;
+  isLate = false;
+  private readonly calledAt = Date.now();
   /** Time that the main thread has spent on arguments and result, milliseconds. */
-  cloneMs = 0;
-  settled = false;
-  readonly calledAt = Date.now();
+  private cloneMs = 0;
   private readonly channel = new MessageChannel();
+  private readonly stopping = new AbortController();
   private outcome: Ended | null = null;
   private timer: NodeJS.Timeout | undefined;
   private settle!: { resolve: (value: unknown) => void; reject: (error: unknown) => void };
@@ -39,7 +37,7 @@ export class Call {
 
   constructor(
     readonly job: Job,
-    private readonly context: OffloadContext,
+    private readonly context: OffloadContext | null,
   ) {}
 
   /**
@@ -63,18 +61,23 @@ export class Call {
     return { port: this.channel.port2, order: this.job.order, context: this.context };
   }
 
+  get poolOptions(): { transferList: MessagePort[]; signal: AbortSignal } {
+    return { transferList: [this.channel.port2], signal: this.stopping.signal };
+  }
+
+  /** Ends the thread that has it. */
+  stop(why: Error): void {
+    this.stopping.abort(why);
+  }
+
+  /** Why it was stopped, if it was. */
+  get stoppedBy(): unknown {
+    return this.stopping.signal.reason;
+  }
+
   /** Calls `late` unless it has ended by then. */
   limit(late: () => void, ms: number): void {
     this.timer = setTimeout(late, ms);
-  }
-
-  unlimited(): void {
-    clearTimeout(this.timer);
-  }
-
-  /** A worker that has not begun will not. */
-  cancel(): void {
-    this.channel.port1.postMessage(null);
   }
 
   /** Reads the worker's answers so far; null while it has not ended the task, and when it was cut off. Never throws. */
@@ -83,9 +86,10 @@ export class Call {
       const startedMs = performance.now();
       const said = this.readNext();
       if (said === null) return null;
-      if (said.said === 'taken') this.threadId = said.threadId;
-      else if (said.said === 'started') this.startedAt = said.at;
-      else {
+      if (said.said === 'started') {
+        this.startedAt = said.at;
+        this.threadId = said.threadId;
+      } else {
         this.cloneMs += performance.now() - startedMs;
         this.outcome = said;
       }
@@ -103,22 +107,27 @@ export class Call {
     }
   }
 
+  /** Null for a call that no worker has ended. */
+  get spent(): Spent | null {
+    const { outcome, startedAt, calledAt, cloneMs } = this;
+    if (outcome === null || startedAt === null || outcome.said === 'not-booted') return null;
+    const { runMs, busyMs } = outcome;
+    return { runMs, busyMs, cloneMs, waitMs: Math.max(0, startedAt - calledAt) };
+  }
+
+  /** No thread has it any more. */
   close(): void {
+    clearTimeout(this.timer);
     this.channel.port1.close();
   }
 
   resolve(value: unknown): void {
-    this.end();
+    clearTimeout(this.timer);
     this.settle.resolve(value);
   }
 
   reject(error: unknown): void {
-    this.end();
+    clearTimeout(this.timer);
     this.settle.reject(error);
-  }
-
-  private end(): void {
-    this.settled = true;
-    this.unlimited();
   }
 }

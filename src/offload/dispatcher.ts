@@ -6,50 +6,48 @@ import { inRootContext } from '../core/root-context.js';
 import type { OffloadStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Call, type Job } from './call.js';
-import type { OffloadCounters, Spent } from './offload-counters.js';
+import type { OffloadCounters } from './offload-counters.js';
 import { closed, closedBefore, down, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
+import type { PoolRules } from './offload.options.js';
 import { receiveError } from './sent-error.js';
-import type { OffloadContext, ThreadPool, ThreadPoolOptions } from './thread-pool.js';
+import type { OffloadContext, ThreadPool } from './thread-pool.js';
 import type { Throttling } from './throttling.js';
 
-/** How long calls are refused after a worker could not start, milliseconds. */
+/** For how long no worker is started after one that could not start, milliseconds. */
 const DOWN_MS = 5_000;
-/** Time for a worker to start when the call that it starts for was given up, milliseconds. */
+/** Time for a worker to start with the application, and when its caller has given up, milliseconds. */
 const STARTING_MS = 30_000;
 
-export interface PoolRules extends Omit<ThreadPoolOptions, 'lost'> {
-  readonly maxPending: number;
-}
-
-/** Gives calls to a pool of threads. Each call ends once: done, failed, timed out or refused. */
+/** Gives calls to a pool of threads, in their order. Each call ends once: done, failed, timed out or refused. */
 export class Dispatcher {
-  private pool: ThreadPool | null = null;
-  private readonly calls = new Set<Call>();
+  private readonly waiting: Call[] = [];
+  /** Calls that the pool has: never more than there may be threads. */
+  private readonly running = new Set<Call>();
   private idlers: (() => void)[] = [];
-  /** Until then calls are refused unless a worker serves, since another could not start; monotonic milliseconds. */
+  /** Ids of threads whose application has started. */
+  private readonly serving = new Set<number>();
+  /** A worker could not start: until then no other one is, monotonic milliseconds. */
   private downUntilMs = 0;
   private downReason = '';
-  /** Ids of threads whose application has started. */
-  private readonly started = new Set<number>();
   private closed = false;
   /** Threads whose applications are closing, or closed. */
   private readonly endings: Promise<void>[] = [];
 
   constructor(
-    private readonly openPool: (options: ThreadPoolOptions) => ThreadPool,
+    private readonly pool: ThreadPool,
     private readonly rules: PoolRules,
     private readonly counters: OffloadCounters,
     private readonly throttling: Throttling,
     private readonly report: OncePerCause,
     private readonly nowMs: MonotonicClock,
-  ) {}
+  ) {
+    pool.on('error', (error) => this.lost(error));
+  }
 
   stats(): OffloadStats {
-    const waiting = this.countCalls();
-    const running = Math.min(waiting, this.rules.threads);
-    const pending = waiting - running;
-    const threads = this.pool?.threads ?? 0;
-    return this.counters.stats({ threads, running, pending, throttledMs: this.throttling.total() });
+    const { counters, pool, running, throttling, waiting } = this;
+    const now = { threads: pool.threads.length, running: running.size, pending: waiting.length };
+    return counters.stats({ ...now, throttledMs: throttling.total() });
   }
 
   /**
@@ -58,28 +56,40 @@ export class Dispatcher {
    */
   async run(job: Job, context: OffloadContext): Promise<unknown> {
     const { counters } = this;
-    const refusal = this.refuse(job);
+    const refusal = this.refuse(job.name);
     if (refusal !== null) {
-      if (job.isOwn !== true) counters.refused += 1;
+      counters.refused += 1;
       throw refusal;
     }
     const call = new Call(job, context);
     try {
       call.send();
+      const value = await this.execute(call);
+      counters.ended(job.name, 'done', call.spent);
+      return value;
     } catch (error) {
-      counters.ended(job.name, 'failed');
+      if (call.isLate) counters.timedOut += 1;
+      else counters.ended(job.name, 'failed', call.spent);
       throw error;
     }
-    inRootContext(() => {
-      call.limit(() => this.expire(call), job.options.timeoutMs);
-      void this.start(call);
-    });
-    return call.result;
+  }
+
+  /** Has a worker load the module's file, or start its application. It is not counted. */
+  async prepare(order: 'load' | 'boot'): Promise<void> {
+    const refusal = this.refuse(order);
+    if (refusal !== null) throw refusal;
+    const options = { timeoutMs: STARTING_MS, transfer: false };
+    await this.execute(new Call({ name: order, parameters: [], options, order: { do: order } }, null));
+  }
+
+  /** Starts the applications of `warm` workers. The log names one that could not start; calls are refused until one can. */
+  async startWarm(): Promise<void> {
+    await Promise.allSettled(Array.from({ length: this.rules.warm }, () => this.prepare('boot')));
   }
 
   /** Resolves when no call is in flight. */
   idle(): Promise<void> {
-    return this.calls.size === 0 ? Promise.resolve() : new Promise((resolve) => void this.idlers.push(resolve));
+    return this.inFlight === 0 ? Promise.resolve() : new Promise((resolve) => void this.idlers.push(resolve));
   }
 
   /** Refuses later calls; those in flight may end until the deadline. Then no thread is left. */
@@ -88,83 +98,88 @@ export class Dispatcher {
     const endMs = this.nowMs() + deadlineMs;
     this.closeFreeThreads();
     await within(deadlineMs, () => this.idle());
-    for (const call of this.calls) {
-      if (call.collect() === null && call.startedAt === null) this.giveUp(call, closedBefore(call.job.name));
-    }
+    for (const call of this.waiting.splice(0)) call.reject(closedBefore(call.job.name));
     await within(Math.max(0, endMs - this.nowMs()), () => Promise.all(this.endings));
-    await this.pool?.destroy();
+    await this.pool.destroy();
     this.throttling.close();
   }
 
-  private refuse({ name }: Job): Error | null {
-    const { threads, maxPending } = this.rules;
-    if (this.closed) return closed(name);
-    if (this.isDown()) return down(name, this.downReason);
-    return this.countCalls() < threads + maxPending ? null : full(name, maxPending);
+  private get inFlight(): number {
+    return this.running.size + this.waiting.length;
   }
 
-  /** Calls that take a thread or a place in the queue. One that was given up in the queue takes none, though it stays until its turn. */
-  private countCalls(): number {
-    let count = 0;
-    for (const { settled, threadId } of this.calls) if (!settled || threadId !== null) count += 1;
-    return count;
+  private refuse(name: string): Error | null {
+    const { threads, maxPending } = this.rules;
+    if (this.closed) return closed(name);
+    if (this.countUsable() === 0) return down(name, this.downReason);
+    return this.inFlight < threads + maxPending ? null : full(name, maxPending);
+  }
+
+  /** Threads for calls: those that there may be, or only those that serve. */
+  private countUsable(): number {
+    if (this.nowMs() >= this.downUntilMs) return this.rules.threads;
+    for (const call of this.running) this.collect(call);
+    const alive = new Set(this.pool.threads.map(({ threadId }) => threadId));
+    for (const id of this.serving) if (!alive.has(id)) this.serving.delete(id);
+    return this.serving.size;
+  }
+
+  private collect(call: Call): ReturnType<Call['collect']> {
+    const outcome = call.collect();
+    if (call.threadId !== null) this.serving.add(call.threadId);
+    return outcome;
+  }
+
+  private execute(call: Call): Promise<unknown> {
+    inRootContext(() => {
+      if (this.inFlight === 0) this.throttling.begin();
+      call.limit(() => this.expire(call), call.job.options.timeoutMs);
+      this.waiting.push(call);
+      this.startWaiting();
+    });
+    return call.result;
+  }
+
+  private startWaiting(): void {
+    const { running, waiting } = this;
+    const usable = this.countUsable();
+    if (usable === 0) for (const call of waiting.splice(0)) call.reject(down(call.job.name, this.downReason));
+    while (waiting.length > 0 && running.size < usable) void this.start(waiting.shift()!);
   }
 
   private async start(call: Call): Promise<void> {
-    if (this.calls.size === 0) this.throttling.begin();
-    this.calls.add(call);
+    this.running.add(call);
     let died: unknown = null;
     try {
-      this.pool ??= this.openPool({ ...this.rules, lost: (reason, started) => this.lost(reason, started) });
-      await this.pool.run(call.task);
+      await this.pool.run(call.task, call.poolOptions);
     } catch (error) {
-      died = error;
+      died = call.stoppedBy ?? error;
     }
-    this.calls.delete(call);
-    if (this.calls.size === 0) this.throttling.end();
+    this.running.delete(call);
     this.ended(call, died);
+    this.startWaiting();
     if (this.closed) this.closeFreeThreads();
-    if (this.calls.size === 0) for (const wake of this.idlers.splice(0)) wake();
+    if (this.inFlight > 0) return;
+    this.throttling.end();
+    for (const wake of this.idlers.splice(0)) wake();
   }
 
-  /** Settles a call whose task has ended. `died`: the error with which its thread ended; null: none. */
+  /** `died`: the error with which its thread ended; null: none. */
   private ended(call: Call, died: unknown): void {
-    const outcome = call.collect();
+    const outcome = this.collect(call);
     call.close();
-    call.unlimited();
-    const { name, order } = call.job;
-    // A call of a file proves nothing: files run without the application.
-    const isBooted =
-      order.do === 'boot' ? outcome?.said === 'booted' : order.do === 'method' && call.startedAt !== null;
-    if (isBooted) this.started.add(call.threadId!);
-    const begun = call.startedAt !== null || outcome !== null;
-    if (outcome?.said === 'not-booted' || (!begun && !call.settled && !this.closed)) {
-      this.notStarted(outcome?.said === 'not-booted' ? receiveError(outcome.error) : died);
-      if (!call.settled) this.fail(call, down(name, this.downReason));
+    const { name } = call.job;
+    if (outcome?.said === 'done') return call.resolve(outcome.value);
+    if (outcome?.said === 'failed') return call.reject(receiveError(outcome.error));
+    const why = outcome?.said === 'not-booted' ? receiveError(outcome.error) : died;
+    if (call.startedAt !== null) {
+      return call.reject(offloadError(`The worker ended while it ran "${name}": ${whyEnded(why)}.`, why));
     }
-    if (call.settled) return;
-    switch (outcome?.said) {
-      case 'booted':
-        return call.resolve(null);
-      case 'done':
-        this.counters.ended(name, 'done', spentOn(call, outcome));
-        return call.resolve(outcome.value);
-      case 'failed':
-        if (call.job.isOwn !== true) this.counters.ended(name, 'failed', spentOn(call, outcome));
-        return call.reject(receiveError(outcome.error));
-      default: {
-        const ended = `The worker ended while it ran "${name}": ${whyEnded(died)}.`;
-        this.fail(call, begun ? offloadError(ended, died) : closedBefore(name));
-      }
-    }
+    if (this.closed) return call.reject(closedBefore(name));
+    this.notStarted(why);
+    call.reject(down(name, this.downReason));
   }
 
-  private fail(call: Call, error: Error): void {
-    if (call.job.isOwn !== true) this.counters.ended(call.job.name, 'failed');
-    call.reject(error);
-  }
-
-  /** A worker could not start: calls in the queue have no reason to wait on, unless another worker serves the queue. */
   private notStarted(why: unknown): void {
     const reason = whyEnded(why);
     this.downReason = reason;
@@ -173,100 +188,46 @@ export class Dispatcher {
       `a worker of offload() could not start: ${reason}`,
       `A worker of offload() could not start: ${reason}. Calls that need it are refused with PERF_ERR_OFFLOAD_DOWN (503).`,
     );
-    if (!this.isDown()) return;
-    for (const call of this.calls) {
-      if (call.settled || call.collect() !== null || call.startedAt !== null) continue;
-      this.giveUp(call, down(call.job.name, reason));
-    }
-  }
-
-  /** A worker could not start a short time ago, and no other one serves. */
-  private isDown(): boolean {
-    return this.nowMs() < this.downUntilMs && !this.isServed();
-  }
-
-  /** Whether a worker runs a call, or has started its application. */
-  private isServed(): boolean {
-    for (const call of this.calls) {
-      call.collect();
-      if (call.startedAt !== null) return true;
-    }
-    for (const id of this.started) {
-      if (this.pool?.has(id) === true) return true;
-      this.started.delete(id);
-    }
-    return false;
-  }
-
-  private giveUp(call: Call, error: Error): void {
-    this.fail(call, error);
-    this.abandon(call);
-  }
-
-  /** Ends the thread of a call that was given up; one that is still starting may serve the next call. */
-  private abandon(call: Call): void {
-    call.cancel();
-    const { threadId, startedAt } = call;
-    if (threadId === null) return;
-    const end = (): void => this.pool?.end(threadId);
-    if (startedAt === null) call.limit(end, STARTING_MS);
-    else end();
   }
 
   private expire(call: Call): void {
     // On a busy event loop the timer may fire before a result that has arrived is read.
-    const said = call.collect()?.said;
-    if (call.settled || (said !== undefined && said !== 'not-booted')) return;
-    const { name, options, isOwn } = call.job;
-    if (isOwn !== true) this.counters.timedOut += 1;
+    if (this.collect(call) !== null) return;
+    const { name, options } = call.job;
+    call.isLate = true;
     call.reject(timedOut(name, options.timeoutMs, call.startedAt !== null));
-    this.abandon(call);
+    const place = this.waiting.indexOf(call);
+    if (place >= 0) this.waiting.splice(place, 1);
+    else if (call.startedAt !== null) call.stop(new Error('its call took too long'));
+    // A worker that is still starting may serve the next call.
+    else call.limit(() => call.stop(new Error('it took too long')), STARTING_MS);
   }
 
-  private lost(reason: Error | null, started: boolean): void {
+  /** A thread has ended without a task. */
+  private lost(error: Error): void {
     if (this.closed) return;
-    if (!started) this.notStarted(reason ?? new Error('it ended while it started'));
-    else if (reason !== null) {
-      const cause = `a worker of offload() ended with nothing to do: ${whyEnded(reason)}`;
-      this.report.report(cause, `${cause}.`);
+    if (this.pool.threads.length >= this.running.size) {
+      const cause = `a worker of offload() ended with nothing to do: ${whyEnded(error)}`;
+      return this.report.report(cause, `${cause}.`);
     }
-    // The call of that thread, if any, ends first.
-    setImmediate(() => this.replaceLost());
-  }
-
-  /** Piscina starts no thread for its queue in place of one that has ended: a new task makes it start one. */
-  private replaceLost(): void {
-    // The next one would most likely not start either, and cost one more call.
-    if (this.nowMs() < this.downUntilMs && this.isServed()) return;
-    const isNeeded = [...this.calls].some((call) => !call.settled && call.collect() === null && call.threadId === null);
-    if (isNeeded) void this.wakeQueue();
-  }
-
-  private async wakeQueue(): Promise<void> {
-    try {
-      await this.pool!.run({ port: null, order: { do: 'nothing' }, context: null });
-    } catch {
-      // The thread has ended: `lost` is called.
+    // It has ended before its call came to it. Piscina does not tell whose it was.
+    for (const call of this.running) {
+      this.collect(call);
+      if (call.startedAt === null) call.stop(error);
     }
   }
 
   /** Runs the shutdown hooks of workers without a call. */
   private closeFreeThreads(): void {
-    const { pool } = this;
-    if (pool === null) return;
-    const free = pool.threads - this.countCalls() - this.endings.length;
-    for (let i = 0; i < free; i++) this.endings.push(closeApplication(pool));
+    const free = this.pool.threads.length - this.inFlight - this.endings.length;
+    for (let i = 0; i < free; i++) this.endings.push(closeApplication(this.pool));
   }
 }
 
 async function closeApplication(pool: ThreadPool): Promise<void> {
   const { port1, port2 } = new MessageChannel();
-  const ended = pool.run({ port: port2, order: { do: 'end' }, context: null }).catch(() => {});
+  const task = { port: port2, order: { do: 'end' }, context: null } as const;
+  const ended = pool.run(task, { transferList: [port2] }).catch(() => {});
   await Promise.race([once(port1, 'message'), ended]);
   port1.close();
-}
-
-function spentOn(call: Call, spent: Pick<Spent, 'runMs' | 'busyMs'>): Spent {
-  const waitMs = Math.max(0, (call.startedAt ?? call.calledAt) - call.calledAt);
-  return { ...spent, cloneMs: call.cloneMs, waitMs };
 }

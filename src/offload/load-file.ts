@@ -3,25 +3,11 @@ import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-/** Codes of `require()` for an ES module with top-level `await`, and for any ES module where Node is set to require none. */
-const ONLY_IMPORTED = new Set(['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM']);
-
-type ImportFile = (href: string) => Promise<unknown>;
-
-/** Loads a file on the main thread. The CommonJS build has no `import()` that stays one: it is in `program`. */
-export async function loadHere(href: string, program: URL | null): Promise<unknown> {
-  const file = findSource(new URL(href));
-  try {
-    return requireFile(file);
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException | null)?.code ?? '';
-    if (program === null || !ONLY_IMPORTED.has(code)) throw error;
-    return (requireFile(program) as { importFile: ImportFile }).importFile(file.href);
-  }
-}
+/** Loads a file on the main thread. The CommonJS build has no `import()` that stays one. */
+export const loadHere = async (href: string): Promise<unknown> => requireFile(findSource(new URL(href)));
 
 /** Loads a file in a worker. Hooks that load TypeScript may be those of `import()`, or of `require()`. */
-export async function loadInWorker(href: string, importFile: ImportFile): Promise<unknown> {
+export async function loadInWorker(href: string, importFile: (href: string) => Promise<unknown>): Promise<unknown> {
   const file = findSource(new URL(href));
   try {
     return await importFile(file.href);

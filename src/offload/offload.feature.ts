@@ -26,9 +26,6 @@ import type { OffloadContext, Order, ThreadPools } from './thread-pool.js';
 import { Throttling } from './throttling.js';
 import { loadExports, functionIn } from './worker/load.js';
 
-/** Time for a worker to start with the application. */
-const WARM_TIMEOUT_MS = 30_000;
-
 needProvider(Offloader, { name: 'offload', decorator: 'Offloader', add: ADD_OFFLOAD });
 
 /** The extension of one application. */
@@ -66,7 +63,7 @@ class OffloadFeature extends Offloader implements Feature {
     this.counters = new OffloadCounters(application.report);
   }
 
-  /** @throws PERF_ERR_OPTION, PERF_ERR_OFFLOAD for a file that no worker can load, PERF_ERR_DECORATOR */
+  /** @throws PERF_ERR_OFFLOAD for a file that no worker can load, PERF_ERR_DECORATOR */
   async install({ modules }: FeatureBoot): Promise<void> {
     if (inOffloadThread()) return;
     this.methods = offloadedMethods(modules);
@@ -74,7 +71,6 @@ class OffloadFeature extends Offloader implements Feature {
       this.application.logger.warn('offload() runs everything on the main thread: `inline: true`.');
     } else {
       requireProgram(this.pools.program);
-      requireModule(this.options.module);
       requireNames([...this.methods.values()]);
       this.dispatcher = await this.openDispatcher();
     }
@@ -82,11 +78,7 @@ class OffloadFeature extends Offloader implements Feature {
   }
 
   async start(): Promise<void> {
-    const { dispatcher } = this;
-    if (dispatcher === null) return;
-    const context = this.contextFor(WARM_TIMEOUT_MS);
-    // The log names a worker that could not start; calls are refused until one can.
-    await Promise.allSettled(Array.from({ length: this.warm }, () => dispatcher.run(ownJob('boot'), context)));
+    await this.dispatcher?.startWarm();
   }
 
   snapshot(): Pick<PerfSnapshot, 'offload'> {
@@ -110,14 +102,10 @@ class OffloadFeature extends Offloader implements Feature {
     const file = fileOption.read(given, 'Offloader.run(file)');
     const resolved = offloadRunOption.read(options, 'Offloader.run(options)');
     const name = basename(fileURLToPath(file));
-    const load = (href: string): Promise<unknown> => loadHere(href, this.pools.program);
-    return this.offload({
-      name,
-      parameters: [input],
-      options: resolved,
-      order: { do: 'file', name, transfer: resolved.transfer, file: file.href },
-      here: async () => functionIn(await loadExports(file, load), file.href)(input),
-    }) as Promise<T>;
+    const order: Order = { do: 'file', name, transfer: resolved.transfer, file: file.href };
+    return this.offload({ name, parameters: [input], options: resolved, order }, async () =>
+      functionIn(await loadExports(file, loadHere), file.href)(input),
+    ) as Promise<T>;
   }
 
   private makeRunMethod(instance: object): RunMethod {
@@ -131,23 +119,22 @@ class OffloadFeature extends Offloader implements Feature {
       if (method === undefined || method.options.when?.(...parameters) === false) return here();
       const { name, options } = method;
       const order: Order = { do: 'method', name, transfer: options.transfer };
-      return this.offload({ name, parameters, options, order, here: async () => here() });
+      return this.offload({ name, parameters, options, order }, here);
     };
   }
 
-  private offload(job: Job): Promise<unknown> {
+  private offload(job: Job, here: () => unknown): Promise<unknown> {
     const { dispatcher } = this;
-    if (dispatcher === null && (this.options.inline || inOffloadThread())) return this.runHere(job);
+    if (dispatcher === null && (this.options.inline || inOffloadThread())) return this.runHere(job.name, here);
     if (dispatcher === null) return Promise.reject(beforeBoot(job.name));
     const run = (): Promise<unknown> => dispatcher.run(job, this.contextFor(job.options.timeoutMs));
     return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run);
   }
 
-  private async runHere(job: Job): Promise<unknown> {
-    const { name } = job;
+  private async runHere(name: string, here: () => unknown): Promise<unknown> {
     this.counters.inline += 1;
     try {
-      const value = await job.here();
+      const value = await here();
       this.counters.ended(name, 'done');
       return value;
     } catch (error) {
@@ -166,31 +153,23 @@ class OffloadFeature extends Offloader implements Feature {
     };
   }
 
-  private get warm(): number {
-    return Math.min(this.options.warm, this.options.threads ?? Infinity);
-  }
-
-  /** Loads the module's file in a worker once; that worker stays only with `warm`. */
+  /** Loads the module's file in a worker once. */
   private async openDispatcher(): Promise<Dispatcher> {
     const openPool = await this.pools.load();
     const cores = this.allowance?.cores() ?? { limit: null, request: null, machine: null };
-    const { warm } = this;
     const { module, idleMs, heapLimitMb } = this.options;
     const workerData = { [OFFLOAD_DATA]: module.href, ...logLevelsData() };
-    const rules = { ...computePoolSize(this.options, cores), warm, idleMs, heapLimitMb, workerData };
+    const rules = computePoolSize(this.options, cores);
+    const pool = openPool({ ...rules, idleMs, heapLimitMb, workerData });
     const { report, nowMs } = this.application;
-    const make = (): Dispatcher =>
-      new Dispatcher(openPool, rules, this.counters, new Throttling(this.allowance), report, nowMs);
-    const dispatcher = make();
+    const dispatcher = new Dispatcher(pool, rules, this.counters, new Throttling(this.allowance), report, nowMs);
     try {
-      await dispatcher.run(ownJob('load'), this.contextFor(WARM_TIMEOUT_MS));
+      await dispatcher.prepare('load');
     } catch (error) {
       const isDown = error instanceof PerfError && /^PERF_ERR_OFFLOAD_(DOWN|TIMEOUT)$/.test(error.code);
       if (!isDown) throw await this.explainFailedLoad(dispatcher, error);
     }
-    if (warm > 0) return dispatcher;
-    await dispatcher.close(0);
-    return make();
+    return dispatcher;
   }
 
   private async explainFailedLoad(dispatcher: Dispatcher, error: unknown): Promise<Error> {
@@ -210,12 +189,6 @@ function requireProgram(program: URL | null): void {
   throw offloadError(`${fileURLToPath(program)} is missing. ${advice}. ${INLINE}`);
 }
 
-/** @throws PERF_ERR_OPTION */
-function requireModule(module: URL): void {
-  const path = fileURLToPath(findSource(module));
-  if (!existsSync(path)) throw new PerfError('PERF_ERR_OPTION', `\`offload.module\` "${path}" does not exist.`);
-}
-
 const INLINE = 'For tests: `inline: true` runs everything on the main thread.';
 
 /** A worker finds a class by its name: in the module's bundle another class may have the same minified name. */
@@ -227,13 +200,3 @@ function requireNames(methods: readonly OffloadedMethod[]): void {
   const advice = 'Keep class names (`keepNames` of esbuild, `keep_classnames` of terser).';
   throw misplaced(renamed.name, `a minifier has named its class, and a worker could not find it. ${advice}`);
 }
-
-/** A job of this library itself. */
-const ownJob = (what: 'boot' | 'load'): Job => ({
-  name: what,
-  isOwn: true,
-  parameters: [],
-  options: { timeoutMs: WARM_TIMEOUT_MS, transfer: false },
-  order: { do: what },
-  here: async () => null,
-});

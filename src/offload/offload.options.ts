@@ -145,11 +145,16 @@ export function threadsFor({ limit, request, machine }: Cores): number {
   return Number.isFinite(cores) ? Math.min(MOST_THREADS, Math.max(1, Math.floor(cores) - 1)) : 1;
 }
 
-/** The size of the pool. */
-export function computePoolSize(
-  options: ResolvedOffloadOptions,
-  cores: Cores,
-): { threads: number; maxPending: number } {
+/** How many threads and waiting calls there may be. */
+export interface PoolRules {
+  readonly threads: number;
+  readonly maxPending: number;
+  /** Threads that are started with the application and stay. */
+  readonly warm: number;
+}
+
+export function computePoolSize(options: ResolvedOffloadOptions, cores: Cores): PoolRules {
   const threads = options.threads ?? Math.max(threadsFor(cores), options.warm);
-  return { threads, maxPending: options.maxPending ?? threads * PENDING_PER_THREAD };
+  const warm = Math.min(options.warm, threads);
+  return { threads, maxPending: options.maxPending ?? threads * PENDING_PER_THREAD, warm };
 }

@@ -1,21 +1,21 @@
 import type { MessagePort } from 'node:worker_threads';
+import type { PoolRules } from './offload.options.js';
 
-/** One order for a worker. Its arguments are in `port` already, and `null` behind them cancels it; answers go there. */
+/** One order for a worker. Its arguments are in `port` already; answers go there. */
 export interface ThreadTask {
-  /** Null for an order without an answer. */
-  readonly port: MessagePort | null;
+  readonly port: MessagePort;
   readonly order: Order;
+  /** Null for an order of this library itself. */
   readonly context: OffloadContext | null;
 }
 
 export type Order =
-  /** Imports the module's file. */
+  /** Imports the module's file, and ends the worker. */
   | { readonly do: 'load' }
   /** Starts the worker's application. */
   | { readonly do: 'boot' }
   /** Closes it; the task never ends, so that the thread gets no other one. */
   | { readonly do: 'end' }
-  | { readonly do: 'nothing' }
   | { readonly do: 'method'; readonly name: string; readonly transfer: boolean }
   | { readonly do: 'file'; readonly name: string; readonly transfer: boolean; readonly file: string };
 
@@ -33,11 +33,8 @@ export interface OffloadContext {
 
 /** Answers of a worker to one task, in this order. */
 export type Said =
-  /** The task has reached a thread. */
-  | { readonly said: 'taken'; readonly threadId: number }
-  /** The application is up, and the work begins; epoch milliseconds. */
-  | { readonly said: 'started'; readonly at: number }
-  | { readonly said: 'booted' }
+  /** The work begins; epoch milliseconds. `threadId`: null for work that needs no application. */
+  | { readonly said: 'started'; readonly at: number; readonly threadId: number | null }
   | { readonly said: 'done'; readonly value: unknown; readonly runMs: number; readonly busyMs: number }
   | { readonly said: 'failed'; readonly error: SentError; readonly runMs: number; readonly busyMs: number }
   /** The worker has no application, and ends. */
@@ -56,27 +53,20 @@ export interface SentError {
   readonly response: string | object | undefined;
 }
 
-export interface ThreadPoolOptions {
-  readonly threads: number;
-  /** Threads that are started at once and stay. */
-  readonly warm: number;
+export interface ThreadPoolOptions extends PoolRules {
   /** A thread without a task for so long is ended, milliseconds. */
   readonly idleMs: number;
   readonly heapLimitMb: number | null;
   readonly workerData: Readonly<Record<string, unknown>>;
-  /** Called after a thread has ended. `reason`: it ended without a task; `started`: it had been ready for tasks. */
-  readonly lost: (reason: Error | null, started: boolean) => void;
 }
 
-/** Threads that run this library's program for workers, one task at a time each, in the order in which tasks came. */
+/** The used part of a Piscina: threads that run this library's program for workers, one task at a time each. */
 export interface ThreadPool {
-  readonly threads: number;
-  /** Whether the thread is there. */
-  has(threadId: number): boolean;
-  /** Rejects when the thread ends. */
-  run(task: ThreadTask): Promise<void>;
-  /** Ends one thread, and the task that it runs. */
-  end(threadId: number): void;
+  readonly threads: readonly { readonly threadId: number }[];
+  /** Rejects when the thread ends. `signal` ends it, or takes the task back before it has a thread. */
+  run(task: ThreadTask, options: { transferList: MessagePort[]; signal?: AbortSignal }): Promise<unknown>;
+  /** A thread has ended without a task. */
+  on(event: 'error', listener: (error: Error) => void): unknown;
   /** Ends every thread. */
   destroy(): Promise<void>;
 }

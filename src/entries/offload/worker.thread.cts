@@ -5,7 +5,4 @@ type Serve = Awaited<ReturnType<typeof load>>['serve'];
 
 const serve: Serve = async (task) => (await load()).serve(task);
 
-/** For the main thread. */
-const importFile = (href: string): Promise<unknown> => import(href);
-
-export = { serve, importFile };
+export = { serve };

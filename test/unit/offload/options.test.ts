@@ -72,9 +72,9 @@ describe('offload()', () => {
   it('lets 32 calls wait for each thread, and starts as many as are to be warm', () => {
     const cores = { limit: 1, request: null, machine: 4 };
     const of = (options: object) => computePoolSize(offloadOption.read({ module, ...options }, 'offload'), cores);
-    expect(of({})).toEqual({ threads: 1, maxPending: 32 });
-    expect(of({ warm: 3 })).toEqual({ threads: 3, maxPending: 96 });
-    expect(of({ threads: 6, maxPending: 5 })).toEqual({ threads: 6, maxPending: 5 });
+    expect(of({})).toEqual({ threads: 1, maxPending: 32, warm: 0 });
+    expect(of({ warm: 3 })).toEqual({ threads: 3, maxPending: 96, warm: 3 });
+    expect(of({ threads: 6, maxPending: 5, warm: 9 })).toEqual({ threads: 6, maxPending: 5, warm: 6 });
   });
 });
 

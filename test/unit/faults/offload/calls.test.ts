@@ -171,9 +171,11 @@ describe('an offloaded method', () => {
   });
 });
 
-it.each([true, false])('a file with top-level `await` runs on either thread (`inline: %s`)', async (inline) => {
-  const { offloader } = await offloadApp({ offload: { threads: 1, inline } });
-  expect(await offloader.run(compiled('awaiting'), 4)).toEqual({ isMainThread: inline, product: 8 });
+it('a file runs here with `inline: true`; one with top-level `await` runs in a worker alone', async () => {
+  const { offloader } = await offloadApp({ offload: { threads: 1 } });
+  expect(await offloader.run(compiled('awaiting'), 4)).toEqual({ isMainThread: false, product: 8 });
+  const inline = await offloadApp({ offload: { inline: true } });
+  expect(await inline.offloader.run(compiled('job'), { n: 7 })).toEqual({ isMainThread: true, squared: 49 });
 });
 
 describe.each(adapters)('from a request, on %s', (adapter) => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { closeOffloadApps, compiled, offloadApp } from '../../../fixtures/offload/app.js';
+import { closeOffloadApps, offloadApp } from '../../../fixtures/offload/app.js';
 import { randomOf } from '../../../fixtures/random.js';
 import { until } from '../../../fixtures/until.js';
 
@@ -35,9 +35,7 @@ it('goes on after a worker that throws between two calls, and tells of it', asyn
   await until('the worker has ended', () => offloader.stats().threads === 0);
   expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
   expect(lines).toContain('a worker of offload() ended with nothing to do: thrown when nobody waits.');
-  const listens = offloader.run(compiled('listens'), null);
-  await expect(listens).rejects.toThrow('PERF_ERR_OFFLOAD: A worker of offload() must not listen');
-  expect(offloader.stats()).toMatchObject({ done: 2, failed: 1, inline: 0 });
+  expect(offloader.stats()).toMatchObject({ done: 2, failed: 0, inline: 0 });
 });
 
 it('closes while its first worker starts', async () => {
