@@ -6,8 +6,6 @@ import { program } from './offload/program.js';
 
 export { Offload } from '../offload/offload.decorator.js';
 export type { OffloadMethodOptions, OffloadOptions, OffloadRunOptions } from '../offload/offload.options.js';
-export { offloadContext } from '../offload/offload-context.js';
-export type { OffloadContext } from '../offload/thread-pool.js';
 export { Offloader } from '../offload/offloader.js';
 export type { Durations, OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
 

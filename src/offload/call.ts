@@ -4,7 +4,7 @@ import type { Spent } from './offload-counters.js';
 import { notCloneable } from './offload.errors.js';
 import type { ResolvedRunOptions } from './offload.options.js';
 import { sendError } from './sent-error.js';
-import type { OffloadContext, Order, Said, ThreadTask } from './thread-pool.js';
+import type { Order, Said, ThreadTask } from './thread-pool.js';
 import { findMovable, isCloneable } from './transferables.js';
 
 /** The work of one call. */
@@ -35,10 +35,7 @@ export class Call {
   private settle!: { resolve: (value: unknown) => void; reject: (error: unknown) => void };
   readonly result = new Promise<unknown>((resolve, reject) => (this.settle = { resolve, reject }));
 
-  constructor(
-    readonly job: Job,
-    private readonly context: OffloadContext | null,
-  ) {}
+  constructor(readonly job: Job) {}
 
   /**
    * Sends the arguments, as they are now, ahead of the order.
@@ -58,7 +55,8 @@ export class Call {
   }
 
   get task(): ThreadTask {
-    return { port: this.channel.port2, order: this.job.order, context: this.context };
+    const { order, options } = this.job;
+    return { port: this.channel.port2, order, deadlineAt: this.calledAt + options.timeoutMs };
   }
 
   get poolOptions(): { transferList: MessagePort[]; signal: AbortSignal } {

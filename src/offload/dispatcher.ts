@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { MessageChannel } from 'node:worker_threads';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
@@ -10,7 +8,7 @@ import type { OffloadCounters } from './offload-counters.js';
 import { closed, closedBefore, down, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
 import type { PoolRules } from './offload.options.js';
 import { receiveError } from './sent-error.js';
-import type { OffloadContext, ThreadPool } from './thread-pool.js';
+import type { ThreadPool } from './thread-pool.js';
 import type { Throttling } from './throttling.js';
 
 /** For how long no worker is started after one that could not start, milliseconds. */
@@ -30,8 +28,6 @@ export class Dispatcher {
   private downUntilMs = 0;
   private downReason = '';
   private closed = false;
-  /** Threads whose applications are closing, or closed. */
-  private readonly endings: Promise<void>[] = [];
 
   constructor(
     private readonly pool: ThreadPool,
@@ -54,14 +50,14 @@ export class Dispatcher {
    * @throws PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_DOWN, PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and
    * errors of the job
    */
-  async run(job: Job, context: OffloadContext): Promise<unknown> {
+  async run(job: Job): Promise<unknown> {
     const { counters } = this;
     const refusal = this.refuse(job.name);
     if (refusal !== null) {
       counters.refused += 1;
       throw refusal;
     }
-    const call = new Call(job, context);
+    const call = new Call(job);
     try {
       call.send();
       const value = await this.execute(call);
@@ -79,7 +75,7 @@ export class Dispatcher {
     const refusal = this.refuse(order);
     if (refusal !== null) throw refusal;
     const options = { timeoutMs: STARTING_MS, transfer: false };
-    await this.execute(new Call({ name: order, parameters: [], options, order: { do: order } }, null));
+    await this.execute(new Call({ name: order, parameters: [], options, order: { do: order } }));
   }
 
   /** Starts the applications of `warm` workers. The log names one that could not start; calls are refused until one can. */
@@ -95,11 +91,8 @@ export class Dispatcher {
   /** Refuses later calls; those in flight may end until the deadline. Then no thread is left. */
   async close(deadlineMs: number): Promise<void> {
     this.closed = true;
-    const endMs = this.nowMs() + deadlineMs;
-    this.closeFreeThreads();
     await within(deadlineMs, () => this.idle());
     for (const call of this.waiting.splice(0)) call.reject(closedBefore(call.job.name));
-    await within(Math.max(0, endMs - this.nowMs()), () => Promise.all(this.endings));
     await this.pool.destroy();
     this.throttling.close();
   }
@@ -158,7 +151,6 @@ export class Dispatcher {
     this.running.delete(call);
     this.ended(call, died);
     this.startWaiting();
-    if (this.closed) this.closeFreeThreads();
     if (this.inFlight > 0) return;
     this.throttling.end();
     for (const wake of this.idlers.splice(0)) wake();
@@ -216,18 +208,4 @@ export class Dispatcher {
       if (call.startedAt === null) call.stop(error);
     }
   }
-
-  /** Runs the shutdown hooks of workers without a call. */
-  private closeFreeThreads(): void {
-    const free = this.pool.threads.length - this.inFlight - this.endings.length;
-    for (let i = 0; i < free; i++) this.endings.push(closeApplication(this.pool));
-  }
-}
-
-async function closeApplication(pool: ThreadPool): Promise<void> {
-  const { port1, port2 } = new MessageChannel();
-  const task = { port: port2, order: { do: 'end' }, context: null } as const;
-  const ended = pool.run(task, { transferList: [port2] }).catch(() => {});
-  await Promise.race([once(port1, 'message'), ended]);
-  port1.close();
 }

@@ -1,11 +1,6 @@
 import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
-import type { OncePerCause } from '../core/reporter.js';
 import type { OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
-
-/** Calls after which the price of cloning is judged, and the share of the run from which it is reported. */
-const JUDGED_AFTER = 20;
-const DEAR_RATIO = 0.3;
 
 /** Times of one call in a worker, milliseconds. */
 export interface Spent {
@@ -36,8 +31,6 @@ export class OffloadCounters {
   private busyMs = 0;
   private readonly rows = new Map<string, Row>();
 
-  constructor(private readonly report: OncePerCause) {}
-
   ended(name: string, outcome: 'done' | 'failed', spent: Spent | null = null): void {
     this[outcome] += 1;
     if (spent === null) return;
@@ -49,11 +42,6 @@ export class OffloadCounters {
     row[outcome] += 1;
     row.runMs += spent.runMs;
     row.cloneMs += spent.cloneMs;
-    if (countEnded(row) !== JUDGED_AFTER || row.cloneMs <= row.runMs * DEAR_RATIO) return;
-    const { runMs, cloneMs } = computeMeans(row);
-    const cause = `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on cloning for ${runMs.toFixed(1)} ms in a worker`;
-    const advice = 'Pass ids and load the data in the worker, or move buffers with `transfer: true`.';
-    this.report.report(cause, `${cause}. ${advice}`);
   }
 
   stats(now: Pick<OffloadStats, 'threads' | 'running' | 'pending' | 'throttledMs'>): OffloadStats {

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isMinified } from '../core/class-name.js';
 import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
 import { PerfError } from '../core/perf.error.js';
 import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
@@ -10,19 +9,18 @@ import { UpstreamCalls } from '../ports/upstream-calls.js';
 import { PerfApplication } from '../request/application.js';
 import { FEATURE, needProvider, type PerfExtension } from '../request/extension.js';
 import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
-import { currentRequest } from '../request/request-state.js';
 import type { Job } from './call.js';
 import { Dispatcher } from './dispatcher.js';
 import { findSource, isTypeScript, loadHere } from './load-file.js';
 import { logLevelsData } from './log-levels.js';
 import { OffloadCounters } from './offload-counters.js';
 import { ADD_OFFLOAD } from './offload.decorator.js';
-import { beforeBoot, misplaced, offloadError } from './offload.errors.js';
+import { beforeBoot, offloadError } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, computePoolSize } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
 import { offloadedMethods, runningInstances, type OffloadedMethod, type RunMethod } from './offloaded-methods.js';
 import { Offloader } from './offloader.js';
-import type { OffloadContext, Order, ThreadPools } from './thread-pool.js';
+import type { Order, ThreadPools } from './thread-pool.js';
 import { Throttling } from './throttling.js';
 import { loadExports, functionIn } from './worker/load.js';
 
@@ -60,7 +58,7 @@ class OffloadFeature extends Offloader implements Feature {
     private readonly calls: UpstreamCalls | null,
   ) {
     super();
-    this.counters = new OffloadCounters(application.report);
+    this.counters = new OffloadCounters();
   }
 
   /** @throws PERF_ERR_OFFLOAD for a file that no worker can load, PERF_ERR_DECORATOR */
@@ -71,7 +69,6 @@ class OffloadFeature extends Offloader implements Feature {
       this.application.logger.warn('offload() runs everything on the main thread: `inline: true`.');
     } else {
       requireProgram(this.pools.program);
-      requireNames([...this.methods.values()]);
       this.dispatcher = await this.openDispatcher();
     }
     for (const { instance } of this.methods.values()) runningInstances.set(instance, this.makeRunMethod(instance));
@@ -127,7 +124,7 @@ class OffloadFeature extends Offloader implements Feature {
     const { dispatcher } = this;
     if (dispatcher === null && (this.options.inline || inOffloadThread())) return this.runHere(job.name, here);
     if (dispatcher === null) return Promise.reject(beforeBoot(job.name));
-    const run = (): Promise<unknown> => dispatcher.run(job, this.contextFor(job.options.timeoutMs));
+    const run = (): Promise<unknown> => dispatcher.run(job);
     return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run);
   }
 
@@ -141,16 +138,6 @@ class OffloadFeature extends Offloader implements Feature {
       this.counters.ended(name, 'failed');
       throw error;
     }
-  }
-
-  private contextFor(timeoutMs: number): OffloadContext {
-    const request = currentRequest(this.application.requests);
-    return {
-      requestId: request?.id ?? null,
-      traceparent: request?.traceparent ?? null,
-      variants: request?.variants ?? null,
-      deadlineAt: Date.now() + timeoutMs,
-    };
   }
 
   /** Loads the module's file in a worker once. */
@@ -190,13 +177,3 @@ function requireProgram(program: URL | null): void {
 }
 
 const INLINE = 'For tests: `inline: true` runs everything on the main thread.';
-
-/** A worker finds a class by its name: in the module's bundle another class may have the same minified name. */
-function requireNames(methods: readonly OffloadedMethod[]): void {
-  const renamed = methods.find(
-    ({ instance }) => typeof instance.constructor === 'function' && isMinified(instance.constructor),
-  );
-  if (renamed === undefined) return;
-  const advice = 'Keep class names (`keepNames` of esbuild, `keep_classnames` of terser).';
-  throw misplaced(renamed.name, `a minifier has named its class, and a worker could not find it. ${advice}`);
-}

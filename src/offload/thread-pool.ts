@@ -5,8 +5,8 @@ import type { PoolRules } from './offload.options.js';
 export interface ThreadTask {
   readonly port: MessagePort;
   readonly order: Order;
-  /** Null for an order of this library itself. */
-  readonly context: OffloadContext | null;
+  /** When the caller stops waiting, epoch milliseconds. */
+  readonly deadlineAt: number;
 }
 
 export type Order =
@@ -14,22 +14,8 @@ export type Order =
   | { readonly do: 'load' }
   /** Starts the worker's application. */
   | { readonly do: 'boot' }
-  /** Closes it; the task never ends, so that the thread gets no other one. */
-  | { readonly do: 'end' }
   | { readonly do: 'method'; readonly name: string; readonly transfer: boolean }
   | { readonly do: 'file'; readonly name: string; readonly transfer: boolean; readonly file: string };
-
-/** Facts about a call that its worker gets with it. */
-export interface OffloadContext {
-  /** The id of the request that called; null outside of one. */
-  readonly requestId: string | null;
-  /** W3C trace context of that request. */
-  readonly traceparent: string | null;
-  /** Gate name to `'on'` or `'off'`, as far as the request has checked them. */
-  readonly variants: Readonly<Record<string, string>> | null;
-  /** When the caller stops waiting, epoch milliseconds. */
-  readonly deadlineAt: number;
-}
 
 /** Answers of a worker to one task, in this order. */
 export type Said =
@@ -64,7 +50,7 @@ export interface ThreadPoolOptions extends PoolRules {
 export interface ThreadPool {
   readonly threads: readonly { readonly threadId: number }[];
   /** Rejects when the thread ends. `signal` ends it, or takes the task back before it has a thread. */
-  run(task: ThreadTask, options: { transferList: MessagePort[]; signal?: AbortSignal }): Promise<unknown>;
+  run(task: ThreadTask, options: { transferList: MessagePort[]; signal: AbortSignal }): Promise<unknown>;
   /** A thread has ended without a task. */
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** Ends every thread. */

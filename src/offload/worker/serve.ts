@@ -3,36 +3,31 @@ import { receiveMessageOnPort, threadId, type MessagePort, type Transferable } f
 import { loadInWorker } from '../load-file.js';
 import { notCloneable } from '../offload.errors.js';
 import { offloadModule } from '../../core/offload-thread.js';
-import { withOffloadContext } from '../offload-context.js';
 import { sendError } from '../sent-error.js';
-import type { OffloadContext, Order, Said, ThreadTask } from '../thread-pool.js';
+import type { Order, Said, ThreadTask } from '../thread-pool.js';
 import { findMovable } from '../transferables.js';
-import { WorkerApplication } from './application.js';
+import { startApplication, type CallMethod } from './application.js';
 import { loadExports, functionIn, moduleIn } from './load.js';
 
 const importFile = (href: string): Promise<unknown> => import(href);
 const load = (href: string): Promise<unknown> => loadInWorker(href, importFile);
 
-let application: Promise<WorkerApplication> | null = null;
+let application: Promise<CallMethod> | null = null;
 
 const say = (port: MessagePort, said: Said, move: readonly Transferable[] = []): void => port.postMessage(said, move);
 
 /** A worker's program: one task. */
-export async function serve({ port, order, context }: ThreadTask): Promise<void> {
-  switch (order.do) {
-    case 'load':
-      return loadModule(port);
-    case 'end':
-      return closeApplication(port);
-    case 'file':
-      return run(port, context!, order, async ([input]) =>
-        functionIn(await loadExports(new URL(order.file), load), order.file)(input),
-      );
+export async function serve({ port, order, deadlineAt }: ThreadTask): Promise<void> {
+  if (order.do === 'load') return loadModule(port);
+  if (order.do === 'file') {
+    return run(port, deadlineAt, order, async ([input]) =>
+      functionIn(await loadExports(new URL(order.file), load), order.file)(input),
+    );
   }
   try {
-    const booted = await (application ??= WorkerApplication.boot(load));
+    const callMethod = await (application ??= startApplication(load));
     if (order.do === 'boot') done(port);
-    else await run(port, context!, order, async (parameters) => booted.call(order.name, parameters));
+    else await run(port, deadlineAt, order, async (parameters) => callMethod(order.name, parameters));
   } catch (error) {
     say(port, { said: 'not-booted', error: sendError(error) });
     process.exit(1);
@@ -52,15 +47,6 @@ async function loadModule(port: MessagePort): Promise<void> {
   process.exit();
 }
 
-async function closeApplication(port: MessagePort): Promise<never> {
-  try {
-    await (await application)?.close();
-  } finally {
-    done(port);
-  }
-  return new Promise(() => {});
-}
-
 const done = (port: MessagePort): void => say(port, { said: 'done', value: null, runMs: 0, busyMs: 0 });
 
 type Work = Extract<Order, { do: 'method' | 'file' }>;
@@ -68,13 +54,13 @@ type Work = Extract<Order, { do: 'method' | 'file' }>;
 /** Never rejects. */
 async function run(
   port: MessagePort,
-  context: OffloadContext,
+  deadlineAt: number,
   order: Work,
   work: (parameters: unknown[]) => Promise<unknown>,
 ): Promise<void> {
   say(port, { said: 'started', at: Date.now(), threadId: order.do === 'file' ? null : threadId });
   // The worker took too long to start: its caller has given up.
-  if (Date.now() >= context.deadlineAt) return;
+  if (Date.now() >= deadlineAt) return;
   const startedMs = performance.now();
   const before = performance.eventLoopUtilization();
   const spent = (): { runMs: number; busyMs: number } => ({
@@ -83,7 +69,7 @@ async function run(
   });
   try {
     const parameters = receiveMessageOnPort(port)?.message as unknown[];
-    const value = await withOffloadContext(context, () => work(parameters));
+    const value = await work(parameters);
     const times = spent();
     try {
       say(port, { said: 'done', value, ...times }, order.transfer ? findMovable(value) : []);

@@ -42,7 +42,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
       'ResourceSampler',
     ],
   },
-  'nestjs-perf/offload': { functions: ['Offload', 'offload', 'offloadContext'], classes: ['Offloader'] },
+  'nestjs-perf/offload': { functions: ['Offload', 'offload'], classes: ['Offloader'] },
   'nestjs-perf/bullmq': { functions: ['bullmqStore'], classes: [] },
   'nestjs-perf/resilience': { functions: ['resilience', 'resilientRedis', 'Upstream'], classes: [] },
   'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },

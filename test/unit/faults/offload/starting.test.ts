@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Offloader, type OffloadOptions } from '../../../../src/entries/offload.js';
 import { closeOffloadApps, compiled, offloadApp, PROGRAM } from '../../../fixtures/offload/app.js';
 import { until } from '../../../fixtures/until.js';
-import { m, Measured, Missing } from '../../../fixtures/offload/modules.js';
+import { Measured, Missing } from '../../../fixtures/offload/modules.js';
 import { Reports } from '../../../fixtures/offload/reports.js';
 
 let folder: string | null = null;
@@ -164,12 +164,6 @@ it('a method that no worker has fails its calls with the line to add', async () 
   const { app } = await offloadApp({ metadata: { providers: [Missing] }, offload: { threads: 1, warm: true } });
   await expect(app.get(Missing).compute()).rejects.toThrow(
     'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to the providers of "OffloadModule", or keep class names',
-  );
-});
-
-it('a class that a minifier has named stops the boot: in the bundle of the module another one may have its name', async () => {
-  await expect(offloadApp({ metadata: { providers: [m] } })).rejects.toThrow(
-    'PERF_ERR_DECORATOR: `@Offload()` on "m.isHere": a minifier has named its class, and a worker could not find it. Keep class names',
   );
 });
 

@@ -1,6 +1,6 @@
 import { isMainThread } from 'node:worker_threads';
 import { ConflictException, Injectable } from '@nestjs/common';
-import { Offload, offloadContext } from 'nestjs-perf/offload';
+import { Offload } from 'nestjs-perf/offload';
 
 @Injectable()
 export class Pages {
@@ -13,8 +13,7 @@ export class Reports {
 
   @Offload()
   async render(month: string): Promise<object> {
-    const { requestId } = offloadContext() ?? {};
-    return { month, pages: this.pages.perReport, isMainThread, requestId };
+    return { month, pages: this.pages.perReport, isMainThread };
   }
 
   @Offload({ timeoutMs: 500 })
