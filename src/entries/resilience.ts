@@ -1,7 +1,7 @@
 import type { PerfExtension } from '../request/extension.js';
 import { resilienceExtension } from '../resilience/resilience.feature.js';
 import type { ResilienceOptions } from '../resilience/resilience.options.js';
-import { cockatielPolicies } from './resilience/cockatiel-policies.js';
+import { cockatielBreaker } from './resilience/cockatiel-breaker.js';
 
 export type { ResilientUpstreamStats } from '../core/snapshot.js';
 export type { IsFailure } from '../resilience/failure.js';
@@ -21,4 +21,4 @@ export { Upstream, upstreamToken } from '../resilience/upstream.decorator.js';
  * @throws PERF_ERR_OPTION
  */
 export const resilience = (options: ResilienceOptions): PerfExtension =>
-  resilienceExtension(options, cockatielPolicies);
+  resilienceExtension(options, cockatielBreaker);

@@ -1,18 +1,11 @@
 import { backoffMs } from '../core/backoff.js';
 import { toEpochMs } from '../core/clock.js';
-import { carefully, isUpstreamFailure, readRetryAfter, type IsFailure } from './failure.js';
-import { LimitedCall, type Outcome } from './limited-call.js';
-import type { Policies } from './policies.js';
+import { carefully, isUpstreamFailure, readRetryAfter, type Outcome } from './failure.js';
+import { LimitedCall } from './limited-call.js';
+import { LimitedUpstream, pass, type CallHost, type Work } from './limited-upstream.js';
 import type { ResolvedUpstream } from './resilience.options.js';
-import {
-  LimitedUpstream,
-  pass,
-  type ResilientCall,
-  type ResolvedCallOptions,
-  type Work,
-} from './resilient-upstream.js';
+import type { ResilientCall, ResolvedCallOptions } from './resilient-upstream.js';
 import { RetryBudget } from './retry-budget.js';
-import { UpstreamLimits, type CallHost } from './upstream-limits.js';
 
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 const ANOTHER_FOLLOWS = new DOMException('Another attempt follows', 'AbortError');
@@ -20,56 +13,48 @@ const ANOTHER_FOLLOWS = new DOMException('Another attempt follows', 'AbortError'
 /** The calls that an application makes to one upstream. */
 export class CalledUpstream extends LimitedUpstream {
   private readonly budget: RetryBudget;
-  private readonly isFailure: IsFailure;
-  private policies: Policies | null = null;
 
   constructor(
     name: string,
     private readonly options: ResolvedUpstream,
-    private readonly host: CallHost,
+    host: CallHost,
   ) {
-    super(new UpstreamLimits(name, options, host));
+    super(name, options, carefully(options.isFailure ?? isUpstreamFailure, host), host);
     this.budget = new RetryBudget(host.nowMs);
-    this.isFailure = carefully(options.isFailure ?? isUpstreamFailure, host);
-  }
-
-  override apply(policies: Policies): void {
-    super.apply(policies);
-    this.policies = policies;
   }
 
   protected override async run(work: Work, { deadlineMs, idempotent }: ResolvedCallOptions): Promise<Outcome> {
-    const { policies, limits, isFailure, host, options } = this;
-    const withinMs = deadlineMs ?? options.deadlineMs;
-    if (policies === null) return pass(work, withinMs, (value) => isFailure(value, false));
+    const withinMs = deadlineMs ?? this.options.deadlineMs;
+    if (!this.isLimited) return pass(work, withinMs, this.isFailure);
     let current: Attempt | null = null;
-    const call = new LimitedCall(limits, withinMs, isFailure, (error) => current?.abort(error));
-    const attempt = async (): Promise<number | null> => {
-      // A client that was given the signal frees the connection whose answer nobody reads.
-      current?.abort(ANOTHER_FOLLOWS);
-      if (!call.beginAttempt()) return null;
-      current = new Attempt(call, host);
-      const outcome = await settle(call, work, current);
-      const waitMs = outcome === null || !idempotent ? null : this.retryInMs(call, outcome);
-      if (outcome !== null && waitMs === null) call.end(outcome);
-      return waitMs;
-    };
+    const call = new LimitedCall(this, withinMs, (error) => current?.abort(error));
     this.budget.called();
-    const ended = idempotent && !call.isOver ? policies.retry(options.retries, attempt) : attempt();
+    const makeAttempts = async (): Promise<void> => {
+      while (call.beginAttempt()) {
+        current = new Attempt(call, this.host);
+        const outcome = await settle(call, work, current);
+        if (outcome === null) return;
+        const waitMs = idempotent ? this.retryInMs(call, outcome) : null;
+        if (waitMs === null) return call.end(outcome);
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        // A client that was given the signal frees the connection whose answer nobody reads.
+        current.abort(ANOTHER_FOLLOWS);
+      }
+    };
     // A result whose getters throw, for example.
-    ended.catch((error: unknown) => call.end({ end: 'failed', thrown: true, value: error }));
+    makeAttempts().catch((error: unknown) => call.end({ end: 'failed', thrown: true, value: error }));
     return call.ended;
   }
 
   /** Null: a retry is not allowed, or not worth it. */
   private retryInMs(call: LimitedCall, { end, value }: Outcome): number | null {
-    const { limits, budget, host, options } = this;
-    if (end !== 'failed' || call.attempts > options.retries || limits.state !== 'closed') return null;
+    const { budget, counters, durations, host, options } = this;
+    if (end !== 'failed' || call.attempts > options.retries || this.state !== 'closed') return null;
     const nowMs = host.nowMs();
     const waitMs = Math.max(backoffMs(call.attempts, BACKOFF), readRetryAfter(value, toEpochMs(nowMs)) ?? 0);
-    if (nowMs + waitMs + limits.counters.durations.quantileMs(0.5) >= call.dueMs) return null;
+    if (nowMs + waitMs + durations.quantileMs(0.5) >= call.dueMs) return null;
     if (budget.take()) return waitMs;
-    limits.counters.retriesDenied += 1;
+    counters.retriesDenied += 1;
     return null;
   }
 }

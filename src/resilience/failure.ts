@@ -1,5 +1,14 @@
 import { describeReason } from '../core/reason.js';
 
+/** How a call, or one attempt of it, ended. */
+export interface Outcome {
+  /** The counter for it. */
+  readonly end: 'succeeded' | 'failed' | 'ownDeadlines' | 'refusedOpen' | 'refusedBusy';
+  /** True: `value` was thrown, else returned. */
+  readonly thrown: boolean;
+  readonly value: unknown;
+}
+
 /** Decides whether the value that a call returned, or threw, is a failure of the upstream. */
 export type IsFailure = (outcome: unknown, thrown: boolean) => boolean;
 
@@ -29,38 +38,29 @@ export const isAbort = (thrown: unknown): boolean =>
   (/^(AbortError|CanceledError)$/.test(thrown.name) ||
     /^(ABORT_ERR|ERR_CANCELED)$/.test(String((thrown as { code?: unknown }).code)));
 
-/** The fields of a response that clients return or throw; axios and got have the response in the error. */
+/** The fields of a response that clients return; axios and got throw errors with such a `response`. */
 interface HttpOutcome {
   readonly status?: unknown;
   readonly statusCode?: unknown;
   readonly headers?: { get?(name: string): unknown; readonly 'retry-after'?: unknown } | null;
-  readonly response?: unknown;
-}
-
-function findResponses(outcome: unknown): HttpOutcome[] {
-  if (typeof outcome !== 'object' || outcome === null) return [];
-  const { response } = outcome as HttpOutcome;
-  return typeof response === 'object' && response !== null ? [outcome, response] : [outcome];
+  readonly response?: HttpOutcome | null;
 }
 
 /** The HTTP status of a result; null where it has none. */
 export function readStatus(outcome: unknown): number | null {
-  for (const { status, statusCode } of findResponses(outcome)) {
-    const given = status ?? statusCode;
-    if (typeof given === 'number') return given;
-  }
-  return null;
+  const { status, statusCode } = (outcome ?? {}) as HttpOutcome;
+  const given = status ?? statusCode;
+  return typeof given === 'number' ? given : null;
 }
 
 /** Returns the wait of `Retry-After`, milliseconds; null without one. https://www.rfc-editor.org/rfc/rfc9110#field.retry-after */
 export function readRetryAfter(outcome: unknown, epochMs: number): number | null {
-  for (const { headers } of findResponses(outcome)) {
-    if (typeof headers !== 'object' || headers === null) continue;
-    const given = typeof headers.get === 'function' ? headers.get('retry-after') : headers['retry-after'];
-    if (typeof given !== 'string' && typeof given !== 'number') continue;
-    const seconds = Number(given);
-    const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(String(given)) - epochMs;
-    return Number.isFinite(ms) ? Math.max(0, ms) : null;
-  }
-  return null;
+  const { headers: own, response } = (outcome ?? {}) as HttpOutcome;
+  const headers = own ?? response?.headers;
+  if (typeof headers !== 'object' || headers === null) return null;
+  const given = typeof headers.get === 'function' ? headers.get('retry-after') : headers['retry-after'];
+  if (typeof given !== 'string' && typeof given !== 'number') return null;
+  const seconds = Number(given);
+  const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(String(given)) - epochMs;
+  return Number.isFinite(ms) ? Math.max(0, ms) : null;
 }

@@ -1,23 +1,14 @@
+import type { Judgement } from './breaker.js';
 import type { Deadline } from './deadlines.js';
-import { isAbort, type IsFailure } from './failure.js';
-import type { Judgement } from './policies.js';
+import { isAbort, type Outcome } from './failure.js';
+import type { LimitedUpstream } from './limited-upstream.js';
 import { busyError, deadlineError, noTimeLeft, openError, type ResilienceError } from './resilience.error.js';
-import type { UpstreamLimits } from './upstream-limits.js';
 
 /** A deadline that passes while our loop was late by no more than usual is the upstream's. */
 const ORDINARY_LATE_MS = 50;
 const ORDINARY_LATE_SHARE = 0.1;
 
-/** How a call, or one attempt of it, ended. */
-export interface Outcome {
-  /** The counter for it. */
-  readonly end: 'succeeded' | 'failed' | 'ownDeadlines' | 'refusedOpen' | 'refusedBusy';
-  /** True: `value` was thrown, else returned. */
-  readonly thrown: boolean;
-  readonly value: unknown;
-}
-
-/** One call with all its attempts: its place in the bulkhead, its deadline, and what the breaker learns of it. */
+/** One call with all its attempts: its place among those in flight, its deadline, and what the breaker learns of it. */
 export class LimitedCall {
   readonly dueMs: number;
   readonly ended: Promise<Outcome>;
@@ -31,30 +22,30 @@ export class LimitedCall {
   private judge: ((judgement: Judgement) => void) | null = null;
 
   constructor(
-    private readonly limits: UpstreamLimits,
+    private readonly upstream: LimitedUpstream,
     private readonly deadlineMs: number,
-    private readonly isFailure: IsFailure,
     /** Called when the time is up, before the call ends. */
     private readonly expired: (error: ResilienceError) => void,
   ) {
-    const { host, counters, bulkhead, options } = limits;
+    const { host, counters, limits } = upstream;
     this.startedMs = host.nowMs();
     this.dueMs = Math.min(this.startedMs + deadlineMs, host.requestDueMs());
     this.ended = new Promise((resolve) => (this.resolve = resolve));
     counters.calls += 1;
     if (this.dueMs <= this.startedMs) {
       this.refuse('ownDeadlines', noTimeLeft(this.facts(), host.requestDeadlineMs!));
-    } else if (bulkhead!.enter(this.ended)) {
-      this.deadline = host.deadlines.start(this.startedMs, this.dueMs, this.expire);
+    } else if (upstream.inFlight === limits.maxInFlight) {
+      this.refuse('refusedBusy', busyError(this.facts(), limits.maxInFlight));
     } else {
-      this.refuse('refusedBusy', busyError(this.facts(), options.maxInFlight!));
+      upstream.inFlight += 1;
+      this.deadline = host.deadlines.start(this.startedMs, this.dueMs, this.expire);
     }
   }
 
   /** True: send it now. False: the call is over, or the breaker refuses the attempt, which ends the call. */
   beginAttempt(): boolean {
     if (this.isOver) return false;
-    const { counters, host, breaker } = this.limits;
+    const { counters, host, breaker } = this.upstream;
     if (breaker !== null && (this.judge = breaker.admit()) === null) {
       this.refuse('refusedOpen', openError(this.facts(), breaker.openForMs));
       return false;
@@ -69,10 +60,10 @@ export class LimitedCall {
   /** Null after the deadline: the attempt counts no more. */
   endAttempt(thrown: boolean, value: unknown): Outcome | null {
     if (this.isOver) return null;
-    const { counters, host } = this.limits;
-    const failed = this.isFailure(value, thrown);
+    const { durations, host, isFailure } = this.upstream;
+    const failed = isFailure(value, thrown);
     const unknown = !failed && thrown && isAbort(value);
-    if (!failed && !unknown) counters.durations.record(host.nowMs() - this.attemptMs);
+    if (!failed && !unknown) durations.record(host.nowMs() - this.attemptMs);
     this.judgeAttempt(failed ? 'failure' : unknown ? 'unknown' : 'success');
     return { end: failed ? 'failed' : 'succeeded', thrown, value };
   }
@@ -80,8 +71,12 @@ export class LimitedCall {
   end(outcome: Outcome): void {
     if (this.isOver) return;
     this.isOver = true;
-    if (this.deadline !== null) this.limits.host.deadlines.end(this.deadline);
-    this.limits.counters[outcome.end] += 1;
+    const { counters, host } = this.upstream;
+    if (this.deadline !== null) {
+      host.deadlines.end(this.deadline);
+      this.upstream.inFlight -= 1;
+    }
+    counters[outcome.end] += 1;
     this.resolve(outcome);
   }
 
@@ -95,7 +90,7 @@ export class LimitedCall {
     // The upstream has not had its time where the request had less left, or our loop was blocked.
     const fairMs = this.deadlineMs - Math.min(ORDINARY_LATE_MS, ORDINARY_LATE_SHARE * this.deadlineMs);
     const isOurs = atMs - this.startedMs - blockedMs < fairMs;
-    if (!isOurs) this.limits.counters.deadlines += 1;
+    if (!isOurs) this.upstream.counters.deadlines += 1;
     this.judgeAttempt(isOurs ? 'unknown' : 'failure');
     this.refuse(isOurs ? 'ownDeadlines' : 'failed', error);
   };
@@ -107,7 +102,8 @@ export class LimitedCall {
   }
 
   private facts() {
-    const spentMs = this.limits.host.nowMs() - this.startedMs;
-    return { upstream: this.limits.name, spentMs, attempt: this.attempts };
+    const { host, name } = this.upstream;
+    const spentMs = host.nowMs() - this.startedMs;
+    return { upstream: name, spentMs, attempt: this.attempts };
   }
 }

@@ -30,8 +30,6 @@ export interface BreakerOptions {
   probes?: number;
 }
 
-export const maxInFlight = { unit: 'a number of calls', integer: true, min: 1 };
-
 export const breakerOption = feature({
   ratio: number({ default: 0.5, unit: 'a share of all calls', max: 1 }),
   atLeast: number({ default: 20, unit: 'a number of calls', integer: true, min: 1 }),

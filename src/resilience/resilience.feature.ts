@@ -3,9 +3,10 @@ import { PerfApplication } from '../request/application.js';
 import { FEATURE, type PerfExtension } from '../request/extension.js';
 import type { Feature } from '../request/feature.js';
 import { currentRequest } from '../request/request-state.js';
+import type { MakeBreaker } from './breaker.js';
 import { CalledUpstream } from './called-upstream.js';
 import { Deadlines } from './deadlines.js';
-import type { Policies } from './policies.js';
+import type { CallHost, LimitedUpstream } from './limited-upstream.js';
 import { RedisCalls } from './redis/redis-calls.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 import {
@@ -14,9 +15,7 @@ import {
   type ResolvedResilience,
   type ResolvedUpstream,
 } from './resilience.options.js';
-import type { LimitedUpstream } from './resilient-upstream.js';
 import { upstreamToken } from './upstream.decorator.js';
-import type { CallHost } from './upstream-limits.js';
 
 /** The upstreams of one application. */
 class ResilienceFeature implements Feature {
@@ -26,7 +25,7 @@ class ResilienceFeature implements Feature {
   constructor(
     { requestDeadlineMs, upstreams }: ResolvedResilience,
     private readonly application: PerfApplication,
-    private readonly loadPolicies: () => Promise<Policies>,
+    private readonly loadBreaker: () => Promise<MakeBreaker>,
   ) {
     const { requests, nowMs, report } = application;
     const host: CallHost = {
@@ -48,8 +47,8 @@ class ResilienceFeature implements Feature {
 
   async install(): Promise<void> {
     if (!this.application.enabled) return;
-    const policies = await this.loadPolicies();
-    for (const upstream of this.upstreams.values()) upstream.apply(policies);
+    const makeBreaker = await this.loadBreaker();
+    for (const upstream of this.upstreams.values()) upstream.limit(makeBreaker);
   }
 
   snapshot(): Pick<PerfSnapshot, 'resilience'> {
@@ -67,12 +66,12 @@ class ResilienceFeature implements Feature {
  * The extension.
  * @throws PERF_ERR_OPTION
  */
-export function resilienceExtension(options: ResilienceOptions, loadPolicies: () => Promise<Policies>): PerfExtension {
+export function resilienceExtension(options: ResilienceOptions, loadBreaker: () => Promise<MakeBreaker>): PerfExtension {
   const resolved = resilienceOption.read(options, 'resilience');
   const feature = {
     provide: ResilienceFeature,
     inject: [PerfApplication],
-    useFactory: (application: PerfApplication) => new ResilienceFeature(resolved, application, loadPolicies),
+    useFactory: (application: PerfApplication) => new ResilienceFeature(resolved, application, loadBreaker),
   };
   const upstreams = [...resolved.upstreams.keys()].map((name) => ({
     provide: upstreamToken(name),

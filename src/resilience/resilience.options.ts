@@ -1,7 +1,7 @@
 import { number, object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
 import { timeout } from '../core/shared-options.js';
 import type { IsFailure } from './failure.js';
-import { breakerOption, maxInFlight, type BreakerOptions } from './limits.options.js';
+import { breakerOption, type BreakerOptions } from './limits.options.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 
 /** The limits of the calls to one upstream. */
@@ -47,7 +47,7 @@ const isFailure = value<IsFailure>('a function', (given) => typeof given === 'fu
 const upstreamOption = object({
   deadlineMs: timeout(),
   retries: number({ default: 2, unit: 'a number of retries', integer: true, min: 0, max: 10 }),
-  maxInFlight: number({ default: 1_000, ...maxInFlight }),
+  maxInFlight: number({ default: 1_000, unit: 'a number of calls', integer: true, min: 1 }),
   breaker: breakerOption,
   isFailure: optional(isFailure),
 });

@@ -1,6 +1,6 @@
 import { optionalPeer } from '../../core/optional-peer.js';
+import type { Breaker, BreakerState, Judgement, MakeBreaker } from '../../resilience/breaker.js';
 import type { ResolvedBreaker } from '../../resilience/limits.options.js';
-import type { Breaker, BreakerState, Bulkhead, Judgement, Policies } from '../../resilience/policies.js';
 
 type Cockatiel = typeof import('cockatiel');
 
@@ -8,37 +8,12 @@ type Cockatiel = typeof import('cockatiel');
 const EPSILON = 1e-6;
 
 /**
- * The policies of cockatiel, 3 and 4 alike.
+ * Breakers of cockatiel, 3 and 4 alike.
  * @throws PERF_ERR_MISSING_PEER
  */
-export async function cockatielPolicies(): Promise<Policies> {
+export async function cockatielBreaker(): Promise<MakeBreaker> {
   const cockatiel = await optionalPeer('cockatiel', '`resilience()`', () => import('cockatiel'));
-  const again = cockatiel.handleWhenResult((waitMs) => waitMs !== null);
-  return {
-    bulkhead: (places) => bulkhead(cockatiel, places),
-    breaker: (options, opened) => new SampledBreaker(cockatiel, options, opened),
-    retry: (maxAttempts, attempt) =>
-      cockatiel.retry(again, { maxAttempts, backoff: askedBackoff as never }).execute(attempt),
-  };
-}
-
-/** Cockatiel's backoff, whose duration is the result of the attempt. */
-const askedBackoff = {
-  next: ({ result }: { readonly result: { readonly value: number } }) => ({ ...askedBackoff, duration: result.value }),
-};
-
-function bulkhead(cockatiel: Cockatiel, places: number): Bulkhead {
-  const policy = cockatiel.bulkhead(places, 0);
-  return {
-    get inFlight() {
-      return places - policy.executionSlots;
-    },
-    enter: (ended) => {
-      if (policy.executionSlots === 0) return false;
-      void policy.execute(() => ended);
-      return true;
-    },
-  };
+  return (options, opened) => new SampledBreaker(cockatiel, options, opened);
 }
 
 /** Cockatiel's sampled window, with as many probes as wanted: its circuit breaker tries with one call, for which all others wait. */

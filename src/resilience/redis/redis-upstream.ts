@@ -1,6 +1,6 @@
-import { object, optional, optionalNumber, optionError, value, type Resolved } from '../../core/option.js';
+import { object, optionError, type Resolved } from '../../core/option.js';
 import { timeout } from '../../core/shared-options.js';
-import { breakerOption, maxInFlight, type BreakerOptions } from '../limits.options.js';
+import { breakerOption, type BreakerOptions } from '../limits.options.js';
 
 /** An ioredis client, `Redis` or `Cluster`: structural, so that each version fits. A client of node-redis has no `pipeline`. */
 export interface RedisClient {
@@ -13,30 +13,15 @@ export interface ResilientRedisOptions {
   /** For a command, milliseconds, its wait in ioredis' queues included. Required. */
   deadlineMs: number;
   /**
-   * Commands under way, a pipeline counts as one; further ones are refused with `PERF_ERR_BUSY` (503).
-   * @default no limit: ioredis sends them on one connection
-   */
-  maxInFlight?: number;
-  /**
    * `false`: commands are never refused because others have failed.
    * @default true
    */
   breaker?: boolean | BreakerOptions;
-  /**
-   * Decides which of a command's errors are failures of Redis.
-   * @default all but its replies: `WRONGTYPE` and the like are answers, `LOADING`, `CLUSTERDOWN` and `MASTERDOWN` are failures
-   */
-  isFailure?: (error: unknown) => boolean;
 }
-
-type IsRedisFailure = NonNullable<ResilientRedisOptions['isFailure']>;
-const isFailure = value<IsRedisFailure>('a function', (given) => typeof given === 'function');
 
 const redisOption = object({
   deadlineMs: timeout(),
-  maxInFlight: optionalNumber(maxInFlight),
   breaker: breakerOption,
-  isFailure: optional(isFailure),
 });
 export type ResolvedRedis = Resolved<typeof redisOption>;
 

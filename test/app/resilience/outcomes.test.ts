@@ -42,21 +42,17 @@ describe('a call with limits', () => {
     expect(api.stats()).toMatchObject({ succeeded: 1, failed: 4 });
   });
 
-  it("reads a result's own status and headers before those of a response within", async () => {
+  it("reads a result's own status and headers", async () => {
     const { api } = await limited({ deadlineMs: 5_000 });
-    for (const result of [
-      { status: 503, response: {} },
-      { statusCode: 503, response: { status: 200 } },
-      { response: { status: 503 } },
-    ]) {
+    for (const result of [{ status: 503 }, { statusCode: 503, response: { status: 200 } }]) {
       expect(await api.call(() => result)).toBe(result);
     }
-    expect(api.stats()).toMatchObject({ succeeded: 0, failed: 3 });
+    expect(api.stats()).toMatchObject({ succeeded: 0, failed: 2 });
     const headers = { 'retry-after': '60' };
     const now = { status: 503, headers, response: { headers: {} } };
     // There is no time for the wait that it asks for.
     await api.call(() => now, { idempotent: true });
-    expect(api.stats()).toMatchObject({ failed: 4, retries: 0 });
+    expect(api.stats()).toMatchObject({ failed: 3, retries: 0 });
   });
 
   it('lets `isFailure` make answers of what a client throws for a 404', async () => {

@@ -42,26 +42,6 @@ describe.each(adapters)('a command of a resilient Redis client, on %s', (adapter
 });
 
 describe('a resilient Redis client', () => {
-  it('has its limits again after a connection that was lost within a transaction', async () => {
-    const client = new Redis(inject('redisUrl'));
-    const { cache } = await limitedRedis(client, patient);
-    await until('a connection', () => client.status === 'ready');
-    await client.multi({ pipeline: false });
-    client.disconnect(true);
-    await until('a new connection', () => client.status === 'ready');
-    await client.ping();
-    await until('it is counted', () => cache.stats().succeeded === 1);
-  });
-
-  it('listens to the client for as long as the application lives', async () => {
-    const client = new Redis(inject('redisUrl'));
-    await until('a connection', () => client.status === 'ready');
-    const before = client.listenerCount('close');
-    const { close } = await limitedRedis(client, patient);
-    await close();
-    expect(client.listenerCount('close')).toBe(before);
-  });
-
   it('refuses a deadline for one `call()`, whose commands have their own', async () => {
     const { cache } = await limitedRedis(new Redis(inject('redisUrl')), patient);
     await expect(cache.call(() => 1, { deadlineMs: 5 })).rejects.toMatchObject({

@@ -106,7 +106,7 @@ describe('a resilient Redis client', () => {
     });
   });
 
-  it('lets blocking commands, subscriptions and transactions without a pipeline wait for as long as they want', async () => {
+  it('lets blocking commands and subscriptions wait for as long as they want', async () => {
     const client = new Redis(inject('redisUrl'));
     const { cache } = await limitedRedis(client, { deadlineMs: 30 });
     const other = new Redis(inject('redisUrl'));
@@ -114,26 +114,12 @@ describe('a resilient Redis client', () => {
     await until('a connection', () => client.status === 'ready');
     expect(await client.blpop('resilience:nothing', 0.2)).toBeNull();
     expect(await client.xread('BLOCK', 150, 'STREAMS', 'resilience:stream', '$')).toBeNull();
-    expect(await client.pipeline().blpop('resilience:nothing', 0.1).exec()).toEqual([[null, null]]);
-    await client.multi({ pipeline: false });
-    await client.incr('resilience:t');
-    await new Promise((resolve) => setTimeout(resolve, 60));
-    expect(await client.exec()).toMatchObject([[null, expect.any(Number)]]);
     const messages: string[] = [];
     client.on('message', (_channel, message: string) => messages.push(message));
     await client.subscribe('resilience:channel');
     await other.publish('resilience:channel', 'hello');
     await until('a message', () => messages.length === 1);
-    expect(cache.stats()).toMatchObject({ failed: 0, deadlines: 0, calls: 1 });
-  });
-
-  it('limits what comes after a MULTI that was refused: it has begun no transaction', async () => {
-    const port = await freePort();
-    const client = new Redis({ port, enableOfflineQueue: false, retryStrategy: () => 20 });
-    const { cache } = await limitedRedis(client, { breaker: false });
-    await expect(client.multi({ pipeline: false })).rejects.toThrow('enableOfflineQueue');
-    await expect(client.get('resilience:a')).rejects.toThrow('enableOfflineQueue');
-    expect(cache.stats()).toMatchObject({ calls: 1 });
+    expect(cache.stats()).toMatchObject({ failed: 0, deadlines: 0, calls: 0 });
   });
 
   it.each(['a wrong type first', 'a wrong type last'])(
@@ -157,29 +143,4 @@ describe('a resilient Redis client', () => {
       expect(cache.stats()).toMatchObject({ failed: 1, opened: 1 });
     },
   );
-
-  it('a pipeline that blocks does not say that Redis is back', async () => {
-    const port = await freePort();
-    const client = new Redis({ port, maxRetriesPerRequest: null, retryStrategy: () => 20 });
-    const { cache } = await limitedRedis(client, { breaker: { atLeast: 1, openMs: 50, probes: 1 } });
-    expect(await codeOf(client.get('resilience:a'))).toBe('PERF_ERR_DEADLINE');
-    await until('it to try again', async () => {
-      // A deadline that passed while our own loop stood still is no failure of Redis.
-      if (cache.state === 'closed') await codeOf(client.get('resilience:a'));
-      return cache.state === 'half-open';
-    });
-    void client.pipeline().blpop('resilience:nothing', 0).exec();
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    expect(cache.state).not.toBe('closed');
-    expect(cache.stats().durationMs.max).toBe(0);
-  });
-
-  it('refuses what is too much at once', async () => {
-    const client = new Redis(inject('redisUrl'));
-    const { cache } = await limitedRedis(client, { deadlineMs: 5_000, maxInFlight: 2 });
-    const ended = await Promise.all(Array.from({ length: 4 }, () => codeOf(client.ping())));
-    expect(ended).toEqual(['answered PONG', 'answered PONG', 'PERF_ERR_BUSY', 'PERF_ERR_BUSY']);
-    await until('all are counted', () => cache.stats().inFlight === 0);
-    expect(cache.stats()).toMatchObject({ calls: 4, succeeded: 2, refusedBusy: 2 });
-  });
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { cockatielPolicies } from '../../../src/entries/resilience/cockatiel-policies.js';
+import { cockatielBreaker } from '../../../src/entries/resilience/cockatiel-breaker.js';
 import { Deadlines } from '../../../src/resilience/deadlines.js';
 import { CalledUpstream } from '../../../src/resilience/called-upstream.js';
 import { fakeLoop } from '../../fixtures/fake-loop.js';
@@ -20,7 +20,7 @@ async function upstream(deadlineMs: number, requestDeadlineMs: number | null = n
       requestDeadlineMs,
     },
   );
-  api.apply(await cockatielPolicies());
+  api.limit(await cockatielBreaker());
   /** `afterMs` of the loop's own time, null: never. */
   const call = (afterMs: number | null, idempotent = false): void => {
     const answer = (): Promise<string> =>
