@@ -20,5 +20,4 @@ export { Upstream, upstreamToken } from '../resilience/upstream.decorator.js';
  * still answer.
  * @throws PERF_ERR_OPTION
  */
-export const resilience = (options: ResilienceOptions): PerfExtension =>
-  resilienceExtension(options, cockatielBreaker);
+export const resilience = (options: ResilienceOptions): PerfExtension => resilienceExtension(options, cockatielBreaker);

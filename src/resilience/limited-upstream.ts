@@ -33,27 +33,27 @@ interface Limits {
   readonly maxInFlight: number;
 }
 
-/** Counts the calls to one upstream. */
-class CallCounters {
-  calls = 0;
-  succeeded = 0;
-  failed = 0;
-  ownDeadlines = 0;
-  refusedOpen = 0;
-  refusedBusy = 0;
-  deadlines = 0;
-  attempts = 0;
-  retries = 0;
-  retriesDenied = 0;
-  fallbacks = 0;
-  opened = 0;
-}
+/** The counts of the calls to one upstream. */
+const newCounters = () => ({
+  calls: 0,
+  succeeded: 0,
+  failed: 0,
+  ownDeadlines: 0,
+  refusedOpen: 0,
+  refusedBusy: 0,
+  deadlines: 0,
+  attempts: 0,
+  retries: 0,
+  retriesDenied: 0,
+  fallbacks: 0,
+  opened: 0,
+});
 
 export type Work = (call: ResilientCall) => unknown;
 
 /** An injected upstream. Until {@link limit} is called, and with `enabled: false`, calls pass as they are. */
 export abstract class LimitedUpstream implements ResilientUpstream {
-  readonly counters = new CallCounters();
+  readonly counters = newCounters();
   readonly durations = new Histogram();
   inFlight = 0;
   breaker: Breaker | null = null;

@@ -66,7 +66,10 @@ class ResilienceFeature implements Feature {
  * The extension.
  * @throws PERF_ERR_OPTION
  */
-export function resilienceExtension(options: ResilienceOptions, loadBreaker: () => Promise<MakeBreaker>): PerfExtension {
+export function resilienceExtension(
+  options: ResilienceOptions,
+  loadBreaker: () => Promise<MakeBreaker>,
+): PerfExtension {
   const resolved = resilienceOption.read(options, 'resilience');
   const feature = {
     provide: ResilienceFeature,
