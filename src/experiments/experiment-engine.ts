@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { getOrAdd } from '../core/get-or-add.js';
 import { describeReason } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { RecordHold } from '../ports/record-hold.js';
@@ -11,7 +12,7 @@ import type { ResolvedExperiments } from './experiments.options.js';
 import { GateDecisions } from './gate-decisions.js';
 import { type SliceTally, Switchback } from './switchback/switchback.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
-import { MAX_PAIRS, RouteTally, type Outcome } from './totals/route-tally.js';
+import { GateTally, MAX_PAIRS, type Outcome } from './totals/gate-tally.js';
 import { GateStops } from './stop/gate-stops.js';
 import { hashText } from './unit-hash.js';
 
@@ -25,7 +26,7 @@ export class ExperimentEngine implements DecidesGates {
   private readonly readUnit: (state: RequestState) => Unit | null;
   private readonly switchback: Switchback | null;
   private readonly source = randomUUID();
-  private readonly tallies: RouteTally[] = [];
+  private readonly tallies = new Map<string, Map<Route, GateTally>>();
   private readonly stops: GateStops | null;
   private timer: NodeJS.Timeout | null = null;
 
@@ -60,7 +61,7 @@ export class ExperimentEngine implements DecidesGates {
   /** Returns the decision to the gate client, and begins the comparison anew; false: the gate is not stopped. */
   resume(gate: string): boolean {
     if (this.stops?.resume(gate) !== true) return false;
-    for (const { gates } of this.tallies) gates.delete(gate);
+    this.tallies.delete(gate);
     return true;
   }
 
@@ -110,24 +111,24 @@ export class ExperimentEngine implements DecidesGates {
     const { aborted, blockedMs, status, startedMs, endedMs } = state;
     const succeeded = !aborted && status < 400;
     const outcome = { aborted, succeeded, failed: status >= 500, durationMs: endedMs - startedMs, blockedMs };
-    if (state.variants !== null && state.unit !== null) this.addOutcome(state, outcome, this.findTally(route));
+    if (state.variants !== null && state.unit !== null) this.addOutcome(state, outcome, route);
   };
 
   totals(): ExperimentTotals {
-    const gates = new Set(this.tallies.flatMap((tally) => [...tally.gates.keys()]));
     return {
       version: 3,
       sources: [this.source],
-      gates: [...gates].sort().map((gate) => ({
-        gate,
-        treatmentShare: this.decisions.readShare(gate),
-        splitMoved: this.tallies.map(({ gates }) => gates.get(gate)?.split.moved ?? null).find(Boolean) ?? null,
-        routes: this.tallies.flatMap(({ method, pattern, gates }) => {
-          const tally = gates.get(gate);
-          if (tally === undefined) return [];
-          return [{ method, route: pattern, on: tally.on.totals(), off: tally.off.totals() }];
-        }),
-      })),
+      gates: [...this.tallies.keys()].sort().map((gate) => {
+        const routes = [...this.tallies.get(gate)!];
+        return {
+          gate,
+          treatmentShare: this.decisions.readShare(gate),
+          splitMoved: routes.map(([, { split }]) => split.moved).find(Boolean) ?? null,
+          routes: routes.map(([{ method, pattern: route }, { on, off }]) => {
+            return { method, route, on: on.totals(), off: off.totals() };
+          }),
+        };
+      }),
       slices: this.switchback?.totals() ?? [],
     };
   }
@@ -159,31 +160,30 @@ export class ExperimentEngine implements DecidesGates {
     return on;
   }
 
-  private addOutcome(state: RequestState, outcome: Outcome, tally: RouteTally): void {
+  private addOutcome(state: RequestState, outcome: Outcome, route: Route): void {
     const notes = state.experimentNotes;
     const unitHash = hashText(state.unit!.userId, BUCKET_SEED);
-    (notes?.slice as SliceTally | null | undefined)?.add(state.route!, outcome);
+    (notes?.slice as SliceTally | null | undefined)?.add(route, outcome);
     for (const [gate, variant] of Object.entries(state.variants!)) {
       if (notes?.uncounted.includes(gate) === true) continue;
-      if (!this.hasRoom(gate, tally)) continue;
+      const tally = this.findTally(gate, route);
       const share = this.decisions.readShare(gate);
-      tally.add(gate, variant === 'on', unitHash, outcome, share, this.options.stop?.p95 ?? 0);
+      tally?.add(variant === 'on', unitHash, outcome, share, this.options.stop?.p95 ?? 0);
     }
   }
 
-  private hasRoom(gate: string, { method, pattern, gates }: RouteTally): boolean {
-    if (gates.has(gate) || this.tallies.reduce((pairs, tally) => pairs + tally.gates.size, 0) < MAX_PAIRS) return true;
-    const cause = `experiments compare at most ${MAX_PAIRS} pairs of gate and route`;
-    this.report.report(cause, `${cause}. Gate \`${gate}\` is not compared on ${method} ${pattern}.`);
-    return false;
-  }
-
-  private findTally(route: Route): RouteTally {
-    const known = route.tally as RouteTally | null;
-    if (known !== null) return known;
-    const tally = new RouteTally(route.method, route.pattern);
-    route.tally = tally;
-    this.tallies.push(tally);
+  /** Null where no further pair of gate and route is compared. */
+  private findTally(gate: string, route: Route): GateTally | null {
+    const known = this.tallies.get(gate)?.get(route);
+    if (known !== undefined) return known;
+    const pairs = [...this.tallies.values()].reduce((sum, { size }) => sum + size, 0);
+    if (pairs >= MAX_PAIRS) {
+      const cause = `experiments compare at most ${MAX_PAIRS} pairs of gate and route`;
+      this.report.report(cause, `${cause}. Gate \`${gate}\` is not compared on ${route.method} ${route.pattern}.`);
+      return null;
+    }
+    const tally = new GateTally();
+    getOrAdd(this.tallies, gate, () => new Map<Route, GateTally>()).set(route, tally);
     return tally;
   }
 }

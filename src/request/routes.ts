@@ -27,8 +27,6 @@ export class Route {
   stats: { blockedMs: number } | null = null;
   /** Compression's counters of the route; null for the module's own paths. */
   compression: object | null = null;
-  /** Experiments: what became of its requests, by variant. */
-  tally: object | null = null;
   private otherMethods: Map<string, Route> | null = null;
 
   constructor(

@@ -4,6 +4,7 @@ import { requestContext, type RequestState } from '../request/request-state.js';
 import { isMeasured, type Route } from '../request/routes.js';
 import type { RequestTracker } from '../request/tracker.js';
 import { Call, RequestCalls, RequestTimer, RouteTimes, type LoopClock } from './request-time.js';
+import { Pools, type PoolSize } from './pool.js';
 import type { Target, Targets } from './target.js';
 
 /** Every request's timer is of this room. */
@@ -61,8 +62,10 @@ export class Upstream {
     return call;
   }
 
-  beginWait(target: Target): Call | null {
-    return this.place(target, null, true, true);
+  /** Returns a function that begins a wait for a connection of this pool. */
+  addPool<P extends object>(target: Target, pool: P, readSize: (pool: P) => PoolSize): () => Call | null {
+    (target.pools ??= new Pools()).add(pool, readSize);
+    return () => this.place(target, null, true, true);
   }
 
   /** A call that a client reports at its end, without its request. */

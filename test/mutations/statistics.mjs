@@ -88,7 +88,7 @@ export const statistics = [
   },
   {
     name: 'a variant’s warm-up is over before the other’s',
-    file: 'src/experiments/totals/route-tally.ts',
+    file: 'src/experiments/totals/gate-tally.ts',
     find: 'Math.min(this.on, this.off) >= WARM_UP_REQUESTS',
     replace: '(on ? this.on : this.off) >= WARM_UP_REQUESTS',
     tests: ['test/unit/experiments/totals/warm-up.test.ts'],

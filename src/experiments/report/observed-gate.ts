@@ -1,6 +1,6 @@
 import type { Arm } from '../../core/statistics/ratio-mean.js';
 import type { UnitCount } from '../statistics/compare-variants.js';
-import { COLUMN, type Cell } from '../totals/route-tally.js';
+import { COLUMN, type Cell } from '../totals/gate-tally.js';
 import type { ExperimentTotals, VariantTotals } from '../totals/experiment-totals.js';
 import { readBitmap, mergeVariants } from '../totals/merge-totals.js';
 import type { RequestMetric } from './experiment-report.js';

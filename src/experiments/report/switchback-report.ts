@@ -1,6 +1,6 @@
 import type { Row } from '../../core/statistics/ratio-mean.js';
 import { comparePairs, pairedDifference, type RowPair } from '../statistics/paired.js';
-import { COLUMN, type Cell } from '../totals/route-tally.js';
+import { COLUMN, type Cell } from '../totals/gate-tally.js';
 import type { ExperimentTotals, SliceTotals } from '../totals/experiment-totals.js';
 import type { ExperimentMetric, ExperimentReport } from './experiment-report.js';
 import { COLUMNS, matches } from './observed-gate.js';

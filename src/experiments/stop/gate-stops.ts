@@ -1,7 +1,7 @@
-import { getOrAdd } from '../../core/get-or-add.js';
 import { exceeds } from '../../core/statistics/inference.js';
 import type { Arm } from '../../core/statistics/ratio-mean.js';
-import type { Cell, GateTally, RouteTally } from '../totals/route-tally.js';
+import type { Route } from '../../request/routes.js';
+import type { Cell, GateTally, Tallies } from '../totals/gate-tally.js';
 import type { StopLimits } from './stop-option.js';
 
 /** Probability of a stop without cause, over all checks, limits and routes of a gate. */
@@ -27,8 +27,6 @@ function chooseTest(limit: Limit, allowed: number): Test {
 /** Gates that were stopped because `on` is worse than `off` by more than a limit, by the anytime-valid bound. */
 export class GateStops {
   private readonly stopped = new Map<string, string>();
-  /** The routes of each gate, in the order in which they came. */
-  private readonly routes = new Map<string, Set<RouteTally>>();
   private readonly limits: readonly (readonly [Limit, number])[];
 
   constructor(limits: StopLimits) {
@@ -36,11 +34,9 @@ export class GateStops {
   }
 
   /** The lines to log of the gates that are stopped now. */
-  check(tallies: readonly RouteTally[]): string[] {
-    const gates = new Set(tallies.flatMap(({ gates: known }) => [...known.keys()]));
-    return [...gates].flatMap((gate) => {
-      if (this.stopped.has(gate)) return [];
-      const reason = this.reasonToStop(gate, tallies);
+  check(tallies: Tallies): string[] {
+    return [...tallies].flatMap(([gate, routes]) => {
+      const reason = this.stopped.has(gate) ? null : this.reasonToStop(routes);
       if (reason === null) return [];
       this.stopped.set(gate, reason);
       return [
@@ -54,16 +50,12 @@ export class GateStops {
   }
 
   resume(gate: string): boolean {
-    this.routes.delete(gate);
     return this.stopped.delete(gate);
   }
 
-  private reasonToStop(gate: string, tallies: readonly RouteTally[]): string | null {
-    const compared = getOrAdd(this.routes, gate, () => new Set<RouteTally>());
-    for (const tally of tallies) if (tally.gates.has(gate)) compared.add(tally);
+  private reasonToStop(routes: ReadonlyMap<Route, GateTally>): string | null {
     let place = 0;
-    for (const { method, pattern, gates } of compared) {
-      const tally = gates.get(gate)!;
+    for (const [{ method, pattern }, tally] of routes) {
       const alpha = shareOfAlpha(++place) / this.limits.length;
       for (const [limit, allowed] of this.limits) {
         const { sum, count, factor, margin } = chooseTest(limit, allowed);

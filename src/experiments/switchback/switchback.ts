@@ -2,7 +2,7 @@ import { getOrAdd } from '../../core/get-or-add.js';
 import { residentBytes } from '../../core/resident-set.js';
 import type { Route } from '../../request/routes.js';
 import type { ResolvedExperiments } from '../experiments.options.js';
-import { addOutcome, type Outcome, SLICE_CELLS } from '../totals/route-tally.js';
+import { addOutcome, type Outcome, SLICE_CELLS } from '../totals/gate-tally.js';
 import type { SliceTotals } from '../totals/experiment-totals.js';
 
 /** CPU time and memory of the process, not of its cgroup: a neighbour in the container alternates nothing. */

@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 import { PerfError } from '../../core/perf.error.js';
 import { listenShared } from '../../core/shared-listener.js';
 import type { Call } from '../request-time.js';
-import { hasMethods, serverInUrl, serverName, type ServerAt } from './watched-server.js';
+import { hasMethods, serverInUrl, serverName, type Watch } from './watch.js';
 
 /** The documented part of tarn's pool: https://github.com/Vincit/tarn.js. */
 interface Pool {
@@ -28,7 +28,7 @@ interface Knex extends EventEmitter {
  * https://knexjs.org/guide/interfaces.html#events; a builder's own events come for whatever ends it, timeouts too.
  * @throws PERF_ERR_WATCH for a driver that is synchronous
  */
-export function watchKnex(client: object, serverAt: ServerAt): (() => void) | null {
+export const watchKnex: Watch = (client, upstream, findTarget) => {
   if (typeof client !== 'function' || !hasMethods(client, 'raw', 'transaction', 'on', 'off')) return null;
   const knex = client as unknown as Knex;
   const { dialect, driverName, pool } = knex.client;
@@ -38,7 +38,7 @@ export function watchKnex(client: object, serverAt: ServerAt): (() => void) | nu
       'perf.watch() was given a knex of better-sqlite3, which runs each query on the event loop: its time is the work of the request ' +
         'itself, `busyMs` and `ownCpuMs`, and no wait for an upstream. It needs no perf.watch().',
     );
-  const server = serverAt('sql', dialect === undefined ? 'knex' : (NAMES[dialect] ?? dialect), findHost(knex));
+  const target = findTarget('sql', dialect === undefined ? 'knex' : (NAMES[dialect] ?? dialect), findHost(knex));
   const known = new WeakSet<EventEmitter>();
   let stopped = false;
   const onStart = (builder: EventEmitter): void => {
@@ -47,19 +47,19 @@ export function watchKnex(client: object, serverAt: ServerAt): (() => void) | nu
     // A builder has one query after the other in flight; a builder that is awaited twice has two that are alike.
     const open: (Call | null)[] = [];
     listenShared(builder, 'query', ({ sql = '' }: { readonly sql?: string }) => {
-      if (!stopped) open.push(server.begin('query', sql));
+      if (!stopped) open.push(upstream.begin(target, sql));
     });
     listenShared(builder, 'query-response', () => open.shift()?.end(false));
     listenShared(builder, 'query-error', () => open.shift()?.end(true));
   };
   const stopQueries = listenShared(knex, 'start', onStart);
-  const stopWaits = isTarn(pool) ? watchPool(pool, server.addPool(pool, readSize)) : null;
+  const stopWaits = isTarn(pool) ? watchPool(pool, upstream.addPool(target, pool, readSize)) : null;
   return () => {
     stopped = true;
     stopQueries();
     stopWaits?.();
   };
-}
+};
 
 const isTarn = (pool: object | undefined): pool is Pool =>
   pool !== undefined && hasMethods(pool, 'numUsed', 'numFree', 'numPendingAcquires', 'on', 'removeListener');

@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 import { PerfError } from '../../core/perf.error.js';
 import { listenShared } from '../../core/shared-listener.js';
 import type { Call } from '../request-time.js';
-import { hasMethods, type ServerAt } from './watched-server.js';
+import { hasMethods, type Watch } from './watch.js';
 
 /** https://www.mongodb.com/docs/drivers/node/current/monitoring-and-logging/monitoring/ */
 interface CommandEvent {
@@ -14,7 +14,7 @@ interface CommandEvent {
 }
 
 /** @throws PERF_ERR_WATCH when the client emits no commands */
-export function watchMongo(client: object, serverAt: ServerAt): (() => void) | null {
+export const watchMongo: Watch = (client, upstream, findTarget) => {
   if (!hasMethods(client, 'db', 'startSession', 'on', 'off')) return null;
   const { options } = client as { options?: { monitorCommands?: boolean } };
   if (options?.monitorCommands !== true)
@@ -25,9 +25,9 @@ export function watchMongo(client: object, serverAt: ServerAt): (() => void) | n
   const emitter = client as unknown as EventEmitter;
   const open = new Map<number, Call | null>();
   const onStarted = ({ requestId, address, commandName, databaseName, command }: CommandEvent): void => {
-    const server = serverAt('other', 'mongodb', `${address}/${databaseName}`);
+    const target = findTarget('other', 'mongodb', `${address}/${databaseName}`, commandName);
     // `find: 'orders'`
-    open.set(requestId, server.begin(commandName, `${commandName} ${String(command?.[commandName])}`));
+    open.set(requestId, upstream.begin(target, `${commandName} ${String(command?.[commandName])}`));
   };
   const end = ({ requestId }: CommandEvent, failed: boolean): void => {
     open.get(requestId)?.end(failed);
@@ -39,4 +39,4 @@ export function watchMongo(client: object, serverAt: ServerAt): (() => void) | n
     listenShared(emitter, 'commandFailed', (event: CommandEvent) => end(event, true)),
   ];
   return () => stops.forEach((stop) => stop());
-}
+};

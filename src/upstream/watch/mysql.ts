@@ -3,13 +3,17 @@ import type { Channels } from '../channels.js';
 import { endByCallback, surround, surroundLending } from './surround.js';
 import type { Call } from '../request-time.js';
 import { Stops } from './stops.js';
-import { hasMethods, serverName, type ServerAt, type Watch } from './watched-server.js';
+import type { Upstream } from '../upstream.js';
+import { hasMethods, serverName, type FindTarget, type Watch } from './watch.js';
 
 interface Config {
   readonly host?: string;
   readonly port?: number;
   readonly socketPath?: string;
   readonly database?: string;
+}
+interface Connection {
+  readonly config?: Config;
 }
 interface Queue {
   readonly length: number;
@@ -34,16 +38,18 @@ export class MySqlConnections {
   private readonly stops = new Stops();
   private readonly watched = new WeakSet<object>();
 
-  /** `serverAt`: for connections of pools that are not watched. */
-  constructor(private readonly serverAt: ServerAt) {}
+  constructor(
+    private readonly upstream: Upstream,
+    /** Finds targets of pools that are not watched. */
+    private readonly findTarget: FindTarget,
+  ) {}
 
   /** Pools lend their connections on a channel of mysql2 3.20. */
   subscribe(channels: Channels): void {
     channels.on(`${LENDING}:start`, (traced: object) => void askedBy.set(traced, requestContext.getStore()));
     channels.bind(`${LENDING}:asyncStart`, requestContext, readRequest);
     channels.on(`${LENDING}:asyncStart`, ({ result }: { result?: object }) => {
-      if (isConnection(result) && !this.stops.has(result))
-        this.stops.set(result, surroundStatements(result, this.serverAt));
+      if (isConnection(result) && !this.stops.has(result)) this.surround(result, this.findTarget);
     });
   }
 
@@ -51,23 +57,31 @@ export class MySqlConnections {
    * Watches a `Pool` or a connection by wrapping its methods. mysql2's channels of queries are not used: with a subscriber, mysql2
    * handles the error of a query without a callback, which the application would not see.
    */
-  readonly watch: Watch = (client, serverAt) => {
-    if (hasMethods(client, 'getConnection', 'query', 'execute')) return this.watchPool(client as Pool, serverAt);
+  readonly watch: Watch = (client, upstream, findTarget) => {
+    if (hasMethods(client, 'getConnection', 'query', 'execute')) {
+      const pool: Pool & object = client;
+      const target = findTarget('sql', 'mysql', findHost(pool.config?.connectionConfig));
+      const beginWait = upstream.addPool(target, pool, readSize);
+      return surroundLending(pool, 'getConnection', beginWait, (connection) => this.add(connection, findTarget));
+    }
     if (!hasMethods(client, 'query', 'execute', 'beginTransaction', 'unprepare')) return null;
-    this.add(client, serverAt);
+    this.add(client, findTarget);
     return () => {};
   };
 
-  private watchPool(pool: Pool, serverAt: ServerAt): () => void {
-    const server = serverAt('sql', 'mysql', findHost(pool.config?.connectionConfig));
-    const beginWait = server.addPool(pool, readSize);
-    return surroundLending(pool, 'getConnection', beginWait, (connection) => this.add(connection, serverAt));
-  }
-
-  private add(connection: unknown, serverAt: ServerAt): void {
+  private add(connection: unknown, findTarget: FindTarget): void {
     if (!isConnection(connection) || this.watched.has(connection)) return;
     this.watched.add(connection);
-    this.stops.set(connection, surroundStatements(connection, serverAt));
+    this.surround(connection, findTarget);
+  }
+
+  private surround(connection: Connection, findTarget: FindTarget): void {
+    const target = findTarget('sql', 'mysql', findHost(connection.config));
+    const begin = (text: string): Call | null => this.upstream.begin(target, text);
+    const stops = ['query', 'execute'].map((name) =>
+      surround(connection, name, (given, proceed) => measureStatement(given, proceed, begin)),
+    );
+    this.stops.set(connection, () => stops.forEach((stop) => stop()));
   }
 
   close(): void {
@@ -75,7 +89,7 @@ export class MySqlConnections {
   }
 }
 
-const isConnection = (connection: unknown): connection is object =>
+const isConnection = (connection: unknown): connection is Connection =>
   typeof connection === 'object' && connection !== null && hasMethods(connection, 'query', 'execute');
 
 const LENDING = 'tracing:mysql2:pool:connect';
@@ -100,16 +114,6 @@ const readSize = ({ config, _allConnections, _freeConnections, _connectionQueue 
 
 function findHost({ host = 'localhost', port = 3306, socketPath, database }: Config = {}): string {
   return serverName(socketPath ?? host, socketPath === undefined ? port : undefined, database);
-}
-
-function surroundStatements(connection: object, serverAt: ServerAt): () => void {
-  const server = serverAt('sql', 'mysql', findHost((connection as { config?: Config }).config));
-  const stops = ['query', 'execute'].map((name) =>
-    surround(connection, name, (given, proceed) =>
-      measureStatement(given, proceed, (text) => server.begin(name, text)),
-    ),
-  );
-  return () => stops.forEach((stop) => stop());
 }
 
 /** A callback ends the call; a statement without one emits its result, and is not measured. */

@@ -1,7 +1,9 @@
 import type { EventEmitter } from 'node:events';
 import { listenShared } from '../../core/shared-listener.js';
 import { endByCallback, settling, surround, surroundLending } from './surround.js';
-import { hasMethods, serverInUrl, serverName, type ServerAt, type WatchedServer } from './watched-server.js';
+import type { Target } from '../target.js';
+import type { Upstream } from '../upstream.js';
+import { hasMethods, serverInUrl, serverName, type Watch } from './watch.js';
 
 /** The documented part of `pg.Client`. */
 interface Client extends EventEmitter {
@@ -27,15 +29,15 @@ interface Config {
 }
 
 /** A `Pool` and the clients that it lends: https://node-postgres.com/apis/pool#events. */
-export function watchPgPool(client: object, serverAt: ServerAt): (() => void) | null {
+export const watchPgPool: Watch = (client, upstream, findTarget) => {
   if (!hasMethods(client, 'query', 'connect', 'on', 'off')) return null;
   if (typeof (client as Partial<Pool>).totalCount !== 'number') return null;
   const pool = client as unknown as Pool;
-  const server = serverAt('sql', 'postgres', findHost(pool));
+  const target = findTarget('sql', 'postgres', findHost(pool));
   const lent = new Map<Client, () => void>();
-  const stopWaits = surroundLending(pool, 'connect', server.addPool(pool, readSize));
+  const stopWaits = surroundLending(pool, 'connect', upstream.addPool(target, pool, readSize));
   const stopAcquire = listenShared(pool, 'acquire', (one: Client) => {
-    if (!lent.has(one)) lent.set(one, surroundQuery(one, server));
+    if (!lent.has(one)) lent.set(one, surroundQuery(one, upstream, target));
   });
   const onRemove = (one: Client): void => {
     lent.get(one)?.();
@@ -46,7 +48,7 @@ export function watchPgPool(client: object, serverAt: ServerAt): (() => void) | 
     for (const stop of [stopWaits, stopAcquire, stopRemove]) stop();
     for (const one of lent.keys()) onRemove(one);
   };
-}
+};
 
 const readSize = ({ options, totalCount: total, idleCount: idle, waitingCount: waiting }: Pool) => ({
   max: options?.max ?? null,
@@ -56,11 +58,11 @@ const readSize = ({ options, totalCount: total, idleCount: idle, waitingCount: w
 });
 
 /** A `Client` that no pool lends. */
-export function watchPgClient(client: object, serverAt: ServerAt): (() => void) | null {
+export const watchPgClient: Watch = (client, upstream, findTarget) => {
   if (!hasMethods(client, 'query', 'connect', 'escapeIdentifier', 'on', 'off')) return null;
   const { host, port, database } = client as unknown as Client;
-  return surroundQuery(client, serverAt('sql', 'postgres', serverName(host, port, database)));
-}
+  return surroundQuery(client, upstream, findTarget('sql', 'postgres', serverName(host, port, database)));
+};
 
 /** The clients of a pool connect to the same server. */
 function findHost({ options = {} }: Pool): string {
@@ -70,13 +72,13 @@ function findHost({ options = {} }: Pool): string {
 }
 
 /** node-postgres has no event for a query: https://github.com/brianc/node-postgres/pull/3650. */
-const surroundQuery = (client: object, server: WatchedServer): (() => void) =>
+const surroundQuery = (client: object, upstream: Upstream, target: Target): (() => void) =>
   surround(client, 'query', (given, proceed) => {
     const [query, ...rest] = given;
     const config = typeof query === 'string' ? { text: query } : (query as Config | null | undefined);
     // A cursor, a stream, and a query with a callback of its own are not measured.
     if (typeof config?.text !== 'string' || config.submit !== undefined || config.callback !== undefined)
       return proceed(given);
-    const call = server.begin('query', config.text);
+    const call = upstream.begin(target, config.text);
     return settling(() => proceed([query, ...endByCallback(rest, call)]), call);
   });

@@ -1,5 +1,5 @@
 import { PerfError } from '../../core/perf.error.js';
-import { hasMethods, type ServerAt } from './watched-server.js';
+import { hasMethods, type Watch } from './watch.js';
 
 /** https://www.prisma.io/docs/orm/prisma-client/observability-and-logging/logging#event-based-logging */
 interface QueryEvent {
@@ -16,7 +16,7 @@ interface Prisma {
  * Prisma emits a query at its end, in the async context of its first connection: such a call is never placed on a request.
  * @throws PERF_ERR_WATCH when the client emits no queries
  */
-export function watchPrisma(client: object, serverAt: ServerAt): (() => void) | null {
+export const watchPrisma: Watch = (client, upstream, findTarget) => {
   if (!hasMethods(client, '$connect', '$disconnect')) return null;
   const { _engineConfig } = client as Prisma;
   if (!hasMethods(client, '$on') || (_engineConfig !== undefined && _engineConfig.logQueries !== true))
@@ -25,11 +25,11 @@ export function watchPrisma(client: object, serverAt: ServerAt): (() => void) | 
       'perf.watch() was given a Prisma client that emits no queries. Make it with ' +
         "`new PrismaClient({ log: [{ emit: 'event', level: 'query' }] })`, and watch it before `$extends()`.",
     );
-  const server = serverAt('sql', 'prisma', 'database');
+  const target = findTarget('sql', 'prisma', 'database');
   let stopped = false;
   // There is no `$off`.
   client.$on('query', ({ duration }: QueryEvent) => {
-    if (!stopped) server.ended('query', duration);
+    if (!stopped) upstream.endedUnplaced(target, duration);
   });
   return () => (stopped = true);
-}
+};

@@ -1,5 +1,5 @@
 import { PerfError } from '../../core/perf.error.js';
-import { hasMethods } from './watched-server.js';
+import { hasMethods } from './watch.js';
 
 interface DataSource {
   readonly isInitialized: boolean;

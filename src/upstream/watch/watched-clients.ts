@@ -8,7 +8,7 @@ import { findCore, MySqlConnections } from './mysql.js';
 import { watchPgClient, watchPgPool } from './pg.js';
 import { watchPrisma } from './prisma.js';
 import { driverPools } from './typeorm.js';
-import { hasMethods, WatchedServer, type ServerAt, type Watch } from './watched-server.js';
+import { hasMethods, type FindTarget, type Watch } from './watch.js';
 import { Stops } from './stops.js';
 
 const CLIENTS: readonly Watch[] = [watchKnex, watchMongo, watchPrisma, watchPgPool, watchPgClient];
@@ -24,7 +24,7 @@ export class WatchedClients {
   private closed = false;
 
   constructor(private readonly upstream: Upstream) {
-    this.mysql = new MySqlConnections(this.serverAt(null));
+    this.mysql = new MySqlConnections(upstream, this.findTarget(null));
   }
 
   subscribe(channels: Channels): void {
@@ -40,16 +40,18 @@ export class WatchedClients {
 
   private watchOne(client: object, target: string | null): void {
     if (this.closed || this.stops.has(client)) return;
-    const serverAt = this.serverAt(target);
+    const findTarget = this.findTarget(target);
     for (const watch of isObject(client) ? [...CLIENTS, this.mysql.watch] : []) {
-      const stop = watch(client, serverAt);
+      const stop = watch(client, this.upstream, findTarget);
       if (stop !== null) return this.stops.set(client, stop);
     }
     throw new PerfError('PERF_ERR_WATCH', unknownClient(client));
   }
 
-  private serverAt(named: string | null): ServerAt {
-    return (kind, client, host) => new WatchedServer(this.upstream, kind, client, host, named);
+  private findTarget(named: string | null): FindTarget {
+    const { targets } = this.upstream;
+    return (kind, client, host, method = 'query') =>
+      named === null ? targets.find({ kind, client, host, method, path: '' }) : targets.named(named, kind);
   }
 
   close(): void {

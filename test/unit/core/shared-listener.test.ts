@@ -67,12 +67,13 @@ const knexOf = (emitter: EventEmitter) =>
     off: emitter.off.bind(emitter),
     client: {},
   });
-const serverAt = () => ({ begin: () => null, ended() {}, addPool: () => () => null }) as never;
+const upstream = { begin: () => null, addPool: () => () => null } as never;
+const findTarget = () => ({}) as never;
 
 it.each([
-  ['a pg pool', () => new Client(), (client: object) => watchPgPool(client, serverAt)],
-  ['a MongoClient', () => new Client(), (client: object) => watchMongo(client, serverAt)],
-  ['knex', knexOf, (client: object) => watchKnex(client, serverAt)],
+  ['a pg pool', () => new Client(), (client: object) => watchPgPool(client, upstream, findTarget)],
+  ['a MongoClient', () => new Client(), (client: object) => watchMongo(client, upstream, findTarget)],
+  ['knex', knexOf, (client: object) => watchKnex(client, upstream, findTarget)],
 ])('%s that two applications hear has one listener an event, and none when they have closed', (_name, make, hear) => {
   const events = new EventEmitter();
   const client = make(events);

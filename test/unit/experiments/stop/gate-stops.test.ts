@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { experimentsOption } from '../../../../src/experiments/experiments.options.js';
 import type { ExperimentsOptions } from '../../../../src/experiments/experiments.options.js';
 import { GateStops } from '../../../../src/experiments/stop/gate-stops.js';
-import { RouteTally } from '../../../../src/experiments/totals/route-tally.js';
+import { GateTally } from '../../../../src/experiments/totals/gate-tally.js';
 import { hashText } from '../../../../src/experiments/unit-hash.js';
 import { engineWith, owner, request, routeOf } from '../../../fixtures/experiments/engine.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
@@ -95,13 +95,14 @@ describe('a gate that stops itself', () => {
     /** Requests of the route that fails, as the one of this place. */
     const stopsAfter = (place: number, routes: number): number => {
       const stops = new GateStops({ p95: null, errors: 0.005, blockedMs: null });
-      const tallies = Array.from({ length: routes }, (_, i) => new RouteTally('GET', `/${i + 1}`));
-      for (const tally of tallies) for (const on of [true, false]) tally.add('gate', on, 1, outcome(false), 0.5);
+      const tallies = Array.from({ length: routes }, () => new GateTally());
+      const gates = new Map([['gate', new Map(tallies.map((tally, i) => [routeOf(`/${i + 1}`), tally]))]]);
+      for (const tally of tallies) for (const on of [true, false]) tally.add(on, 1, outcome(false), 0.5);
       const random = new SeededRandom(7);
       for (let i = 1; i < 20_000; i++) {
         const on = i % 2 === 0;
-        tallies[place - 1]!.add('gate', on, random.integer(0, 2 ** 31), outcome(on && random.next() < 0.05), 0.5);
-        if (i % 10 === 0 && stops.check(tallies).length > 0) return i;
+        tallies[place - 1]!.add(on, random.integer(0, 2 ** 31), outcome(on && random.next() < 0.05), 0.5);
+        if (i % 10 === 0 && stops.check(gates).length > 0) return i;
       }
       return Infinity;
     };

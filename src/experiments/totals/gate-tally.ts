@@ -1,5 +1,5 @@
-import { getOrAdd } from '../../core/get-or-add.js';
 import type { Row } from '../../core/statistics/ratio-mean.js';
+import type { Route } from '../../request/routes.js';
 import { RunningP95 } from './running-p95.js';
 import { GateSplit } from './gate-split.js';
 import type { VariantTotals } from './experiment-totals.js';
@@ -63,6 +63,7 @@ export const MAX_WARM_UP_REQUESTS = 1_000;
 
 const STRIDE = CELLS.length;
 
+/** One gate on one route. */
 export class GateTally {
   readonly on = new VariantTally();
   readonly off = new VariantTally();
@@ -71,7 +72,7 @@ export class GateTally {
   private readonly warmUp = new WarmUp();
 
   /** `slowerBy`: the allowance of the p95, 0.2 for 20 %. `share` is null where the gate client does not know it. */
-  add(isOn: boolean, unitHash: number, outcome: Outcome, share: number | null, slowerBy: number): void {
+  add(isOn: boolean, unitHash: number, outcome: Outcome, share: number | null, slowerBy = 0): void {
     const variant = isOn ? this.on : this.off;
     const isWarmUp = !outcome.aborted && this.warmUp.takes(isOn);
     const weight = this.split.weigh(isOn, share);
@@ -81,26 +82,6 @@ export class GateTally {
     const isSlow = outcome.succeeded && this.p95Ms.off.isExceeded(outcome.durationMs, isOn ? slowerBy : 0);
     variant.addEven(unitHash, outcome, weight, isSlow);
     if (outcome.succeeded) this.p95Ms[isOn ? 'on' : 'off'].add(outcome.durationMs);
-  }
-}
-
-export class RouteTally {
-  readonly gates = new Map<string, GateTally>();
-
-  constructor(
-    readonly method: string,
-    readonly pattern: string,
-  ) {}
-
-  add(
-    gate: string,
-    isOn: boolean,
-    unitHash: number,
-    outcome: Outcome,
-    share: number | null = null,
-    slowerBy = 0,
-  ): void {
-    getOrAdd(this.gates, gate, () => new GateTally()).add(isOn, unitHash, outcome, share, slowerBy);
   }
 }
 
@@ -169,3 +150,6 @@ class VariantTally {
     return { units: this.units.toString(), buckets };
   }
 }
+
+/** Gates, and the routes of each in the order in which they came. */
+export type Tallies = ReadonlyMap<string, ReadonlyMap<Route, GateTally>>;
