@@ -1,7 +1,7 @@
 import type { PerfRequest } from '../core/perf-request.js';
 import type { Unit } from '../core/record.js';
 import type { ReadUnit } from '../request/request-unit.js';
-import { object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
+import { feature, object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
 import { duration, timeout } from '../core/shared-options.js';
 import { stopOption, type StopOptions } from './stop/stop-option.js';
 import type { GateClient } from './gates/gate-client.js';
@@ -29,9 +29,10 @@ export interface ExperimentsOptions {
   stop?: StopOptions;
 }
 
-const gateClient = value<GateClient>('a gate client: an object with a `check()` method', (given) => {
-  return typeof (given as Partial<GateClient> | null | undefined)?.check === 'function';
-});
+const gateClient = value<GateClient>(
+  'a gate client: `staticGates({ … })`, `statsigGates(client)`, `openFeatureGates(client)`, or an object with a `check()` method',
+  (given) => typeof (given as Partial<GateClient> | null | undefined)?.check === 'function',
+);
 
 const slices = object({
   gate: value<string>('the name of a gate', (given) => typeof given === 'string' && given !== ''),
@@ -49,28 +50,14 @@ const switchback: Option<Resolved<typeof slices>> = {
   },
 };
 
-const shape = object({
-  gates: gateClient,
-  unit: optional(value<ReadUnit>('a function', (given) => typeof given === 'function')),
-  switchback: optional(switchback),
-  stop: optional(stopOption),
-});
-
-export type ResolvedExperiments = Resolved<typeof shape>;
-
 /** The `experiments` row of the option table. Off by default, because it needs a gate client. */
-export const experimentsOption: Option<ResolvedExperiments | null> = {
-  expected: '`false` or an object with `gates`',
-  read(given, path) {
-    if (given === undefined || given === false) return null;
-    if (typeof given !== 'object' || given === null) {
-      throw optionError(
-        path,
-        this.expected,
-        given,
-        'Gates come from `staticGates({ … })`, `statsigGates(client)` or `openFeatureGates(client)`.',
-      );
-    }
-    return shape.read(given, path);
-  },
-};
+export const experimentsOption = optional(
+  feature({
+    gates: gateClient,
+    unit: optional(value<ReadUnit>('a function', (given) => typeof given === 'function')),
+    switchback: optional(switchback),
+    stop: optional(stopOption),
+  }),
+);
+
+export type ResolvedExperiments = NonNullable<Resolved<typeof experimentsOption>>;

@@ -22,7 +22,6 @@ const LOCAL_MODE =
 
 /** `statsig-node` 6. It does not report a post that fails, and drops the batch. */
 class LegacyAdapter implements StatsigAdapter {
-  /** Called once: a second call would revive a client that was shut down. */
   private initialized: Promise<unknown> | null = null;
 
   constructor(private readonly client: StatsigClient) {}
@@ -32,17 +31,13 @@ class LegacyAdapter implements StatsigAdapter {
     // Private: its absence proves nothing.
     const { _options } = this.client as { _options?: { localMode?: unknown } };
     if (_options?.localMode === true) warn(LOCAL_MODE);
-    this.ready().catch(() => {});
+    // Once: a second call would revive a client that was shut down. One that still initialises gives back that promise.
+    this.initialized ??= Promise.resolve(this.client.initializeAsync?.());
+    this.initialized.catch(() => {});
   }
 
-  /** The client may be given while it still initialises: then this gives back the running initialisation. */
   async ready(): Promise<void> {
-    try {
-      await (this.initialized ??= Promise.resolve(this.client.initializeAsync?.()));
-    } catch (error) {
-      this.initialized = null;
-      throw error;
-    }
+    await this.initialized;
   }
 
   log({ name, user, value, metadata, at }: StatsigEvent): void {

@@ -4,6 +4,8 @@ import { resolveOptions } from '../../../src/perf.options.js';
 
 const gates = staticGates({ faster: 0.5 });
 const unit = () => ({ userId: 'u' });
+const CLIENTS =
+  '`staticGates({ … })`, `statsigGates(client)`, `openFeatureGates(client)`, or an object with a `check()` method';
 
 describe('`experiments`', () => {
   it('is off unless it is asked for', () => {
@@ -27,8 +29,8 @@ describe('`experiments`', () => {
   });
 
   it.each<[object, string]>([
-    [{ gates: undefined }, '.gates` must be a gate client: an object with a `check()` method, got `undefined`.'],
-    [{ gates: { on: 1 } }, '.gates` must be a gate client: an object with a `check()` method, got an object.'],
+    [{ gates: undefined }, `.gates\` must be a gate client: ${CLIENTS}, got \`undefined\`.`],
+    [{ gates: { on: 1 } }, `.gates\` must be a gate client: ${CLIENTS}, got an object.`],
     [{ unit: 'user' }, '.unit` must be a function, got `"user"` (string).'],
     [{ switchback: {} }, '.switchback.gate` must be the name of a gate, got `undefined`.'],
     [
@@ -43,13 +45,16 @@ describe('`experiments`', () => {
   ])('refuses %o', (wrong, message) => {
     const experiments = { gates, ...wrong };
     expect(() => resolveOptions({ experiments })).toThrow(
-      expect.objectContaining({ code: 'PERF_ERR_OPTION', message: `PERF_ERR_OPTION: \`experiments${message}` }),
+      expect.objectContaining({
+        code: 'PERF_ERR_OPTION',
+        message: `PERF_ERR_OPTION: \`experiments${message}\nTo switch the feature off, set \`experiments: false\`.`,
+      }),
     );
   });
 
   it('is not `true`, because gates come from somewhere', () => {
     expect(() => resolveOptions({ experiments: true as never })).toThrow(
-      'PERF_ERR_OPTION: `experiments` must be `false` or an object with `gates`, got `true` (boolean). Gates come from `staticGates({ … })`, `statsigGates(client)` or `openFeatureGates(client)`.',
+      `PERF_ERR_OPTION: \`experiments.gates\` must be a gate client: ${CLIENTS}, got \`undefined\`.`,
     );
   });
 });
