@@ -9,8 +9,6 @@ export interface Answer {
   /** Its body, when it was asked for. */
   readonly body: Buffer | null;
   readonly type: string;
-  /** `content-encoding`, of the body. */
-  readonly encoding: string;
   /** The target of a redirect, without the origin of the server itself. */
   readonly location: string;
 }
@@ -26,8 +24,6 @@ export class Client {
 
   /** Before each path; without a slash at its end. */
   private readonly prefix: string;
-  /** Its own place as it stands in a URL, encoded too. */
-  private readonly own: RegExp;
 
   constructor(
     private readonly base: URL,
@@ -36,8 +32,6 @@ export class Client {
     private readonly headers: Readonly<Record<string, string>>,
   ) {
     this.prefix = base.pathname.replace(/\/+$/, '');
-    const own = [base.origin + this.prefix, base.origin].flatMap((place) => [place, encodeURIComponent(place)]);
-    this.own = new RegExp(`(?:${own.map(escaped).join('|')})(?=[/?#&]|%2F|%3F|%23|%26|$)`, 'gi');
     this.pool = new Pool(base.origin, { connections: null, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
   }
 
@@ -52,9 +46,8 @@ export class Client {
         signal: AbortSignal.timeout(this.timeoutMs),
       });
       const type = String(response.headers['content-type'] ?? '');
-      const encoding = String(response.headers['content-encoding'] ?? '');
       const location = this.resolveRedirect(String(response.headers['location'] ?? ''), path);
-      const head = { status: response.statusCode, failure: null, type, encoding, location };
+      const head = { status: response.statusCode, failure: null, type, location };
       const kept: Buffer[] = [];
       let bytes = 0;
       for await (const chunk of response.body as AsyncIterable<Buffer>) {
@@ -67,15 +60,16 @@ export class Client {
     } catch (error) {
       const { name, code, message } = error as NodeJS.ErrnoException;
       const failure = name === 'TimeoutError' ? 'timeout' : (code ?? message);
-      return { status: 0, failure, type: '', encoding: '', location: '', body: null };
+      return { status: 0, failure, type: '', location: '', body: null };
     }
   }
 
   /** Two targets of one release lead to the same place, each its own. */
   private resolveRedirect(location: string, path: string): string {
-    const asked = this.base.origin + this.prefix + path;
-    if (location === '' || !URL.canParse(location, asked)) return location;
-    return new URL(location, asked).href.replaceAll(this.own, '') || '/';
+    const own = this.base.origin + this.prefix;
+    if (location === '' || !URL.canParse(location, own + path)) return location;
+    const { href } = new URL(location, own + path);
+    return `${href}/`.startsWith(`${own}/`) ? href.slice(own.length) || '/' : href;
   }
 
   /** Gives up what is still in flight. */
@@ -83,5 +77,3 @@ export class Client {
     return this.pool.destroy();
   }
 }
-
-const escaped = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&');

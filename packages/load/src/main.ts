@@ -1,18 +1,16 @@
 import { constants, setPriority } from 'node:os';
 import { diff } from './diff/diff.js';
-import { readArguments, readText, type Command, type CommandResult, type Given, type Print } from './options.js';
+import { readArguments, readText, type Command, type CommandResult, type Given } from './options.js';
 import { ramp } from './ramp/ramp.js';
 import { replay } from './replay.js';
 import { Report } from './report.js';
 import { EXIT, USAGE, UsageError } from './usage.js';
 
-const COMMANDS: Readonly<Record<Command, (operand: string, options: Given, print: Print) => Promise<CommandResult>>> = {
+const COMMANDS: Readonly<Record<Command, (operand: string, options: Given) => Promise<CommandResult>>> = {
   ramp,
   replay,
   diff,
 };
-
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** Runs a command and returns the exit code of the process. */
 async function main(args: readonly string[]): Promise<number> {
@@ -20,29 +18,23 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(USAGE);
     return args.length === 0 ? EXIT.usage : EXIT.holds;
   }
-  let begun: Report | null = null;
-  const stop = (signal: (typeof SIGNALS)[number]): never => {
-    const exitCode = 128 + constants.signals[signal];
-    begun?.fail(exitCode, `It was stopped by ${signal}.`);
-    process.exit(exitCode);
-  };
+  let report: Report | null = null;
   try {
     const { command, operand, options } = readArguments(args);
-    begun = new Report(command, options, command === 'ramp' ? readText(options, 'from') : operand);
-    // Before ten minutes of load, not after them; and no result of an older run stays.
-    begun.begin();
-    for (const signal of SIGNALS) process.on(signal, stop);
-    const { exitCode, json, chart } = await COMMANDS[command](operand, options, begun.print);
-    begun.write(exitCode, json, chart);
+    report = new Report(command, readText(options, 'json'), command === 'ramp' ? readText(options, 'from') : operand);
+    const { exitCode, figures } = await COMMANDS[command](operand, options);
+    report.write(exitCode, figures);
     return exitCode;
   } catch (error) {
     const isUsage = error instanceof UsageError;
     console.error(isUsage ? error.message : error);
     const exitCode = isUsage ? EXIT.usage : EXIT.broken;
-    begun?.fail(exitCode, (error as Error).message);
+    try {
+      report?.write(exitCode, { error: (error as Error).message });
+    } catch {
+      // That it cannot be written may be the error.
+    }
     return exitCode;
-  } finally {
-    for (const signal of SIGNALS) process.off(signal, stop);
   }
 }
 
@@ -54,7 +46,7 @@ try {
 }
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    // The reader of stdout may leave early, as `head` does: the run goes on, for its files and its exit code.
+    // The reader of stdout may leave early, as `head` does: the run goes on, for its file and its exit code.
     if (error.code !== 'EPIPE') throw error;
   });
 process.exitCode = await main(process.argv.slice(2));

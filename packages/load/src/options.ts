@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util';
-import type { Chart } from './page.js';
 import { durationMs, parseHeaders } from './quantity.js';
 import { UsageError } from './usage.js';
 
@@ -13,7 +12,6 @@ const COMMON = {
   'target-is-mine': several,
   timeout: one('10s'),
   json: one(),
-  html: one(),
 } as const;
 
 const COMMANDS = {
@@ -68,14 +66,9 @@ export const readCommon = (options: Given) => ({
 export const readList = (options: Given, name: string): string[] => options[name] as string[];
 export const readText = (options: Given, name: string): string => options[name] as string;
 
-/** Says a line. `known` is what `--json` holds by now, should nothing follow. */
-export type Print = (line: string, known?: object) => void;
-
 /** The outcome of a command. */
 export interface CommandResult {
   readonly exitCode: number;
   /** For `--json`. */
-  readonly json: object;
-  /** For `--html`. */
-  readonly chart: Chart;
+  readonly figures: object;
 }

@@ -1,9 +1,6 @@
 /** Timers count whole milliseconds: a start may be so much too early, and its latency counts from when it really was. */
 const EARLY_MS = 1;
 
-/** A longer one would fire at once. */
-const LONGEST_TIMER_MS = 2_147_483_647;
-
 /** Time since the start of the run. */
 export interface Pace {
   readonly nowMs: () => number;
@@ -27,8 +24,7 @@ export function pace(offsetsMs: Float64Array, start: (index: number, pace: Pace)
         reject(error);
         return;
       }
-      if (next < offsetsMs.length)
-        setTimeout(tick, Math.min(LONGEST_TIMER_MS, Math.floor(offsetsMs[next]! - own.nowMs())));
+      if (next < offsetsMs.length) setTimeout(tick, Math.floor(offsetsMs[next]! - own.nowMs()));
       else resolve(own);
     };
     tick();

@@ -5,8 +5,8 @@ import { Gate } from './gate.js';
 import { formatColumns, listErrors, judged, otherAnswers, describeOutcome } from './judgement.js';
 import { runOpenLoop } from './open-loop.js';
 import { Outcomes } from './outcomes.js';
-import { readCommon, readText, type CommandResult, type Given, type Print } from './options.js';
-import { ms, positive, printable } from './quantity.js';
+import { readCommon, readText, type CommandResult, type Given } from './options.js';
+import { positive, printable } from './quantity.js';
 import { readBase, checkTarget } from './target.js';
 import { leftOut, nameRoute, readTraffic, type TrafficRequest } from './traffic.js';
 import { warmUp } from './warm-up.js';
@@ -15,13 +15,13 @@ import { EXIT } from './usage.js';
 const NAME_WIDTH = 28;
 
 /** A recording again: each request at its time, `speed` times as fast, and each session in its order. */
-export async function replay(file: string, options: Given, print: Print): Promise<CommandResult> {
+export async function replay(file: string, options: Given): Promise<CommandResult> {
   const { allow, mine, headers, timeoutMs } = readCommon(options);
   const base = readBase(checkTarget(readText(options, 'target'), '--target', mine), '--target');
   const speed = positive(readText(options, 'speed'), '--speed');
   const gate = options['gate'] === undefined ? null : new Gate(readText(options, 'gate'));
   const traffic = await readTraffic(file, new Allowed(allow));
-  for (const line of leftOut(traffic)) print(line);
+  for (const line of leftOut(traffic)) console.log(line);
   const { requests } = traffic;
   const client = new Client(base, timeoutMs, headers);
   const routes = new Map<string, Outcomes>();
@@ -40,20 +40,16 @@ export async function replay(file: string, options: Given, print: Print): Promis
     });
     const judgement = judged(load, gate);
     const { outcome } = judgement;
-    for (const line of otherAnswers(judgement, true)) print(line);
+    for (const line of otherAnswers(judgement, true)) console.log(line);
     const byRoute = [...routes]
       .map(([name, outcomes]) => ({ name, errors: sum(outcomes.failures.values()), ...outcomes.figures() }))
       .toSorted((a, b) => b.requests - a.requests);
-    for (const route of byRoute) print(`${printable(route.name).padEnd(NAME_WIDTH)} ${formatColumns(route)}`);
+    for (const route of byRoute) console.log(`${printable(route.name).padEnd(NAME_WIDTH)} ${formatColumns(route)}`);
     const errors = listErrors(judgement);
-    if (errors !== null) print(errors);
+    if (errors !== null) console.log(errors);
     const said = gate === null && outcome === 'holds' ? '' : describeOutcome(judgement);
-    print(`${'replay'.padEnd(NAME_WIDTH)} ${formatColumns(judgement)}  ${said}`.trimEnd());
-    const bars = byRoute.map(({ name, durationMs: { p95 }, errors }) => {
-      return { name, value: p95, text: ms(p95), isBad: errors > 0 };
-    });
-    const chart = { title: 'p95 of each route', bars };
-    return { exitCode: EXIT[outcome], json: { ...judgement, routes: byRoute }, chart };
+    console.log(`${'replay'.padEnd(NAME_WIDTH)} ${formatColumns(judgement)}  ${said}`.trimEnd());
+    return { exitCode: EXIT[outcome], figures: { ...judgement, routes: byRoute } };
   } finally {
     await client.close();
   }

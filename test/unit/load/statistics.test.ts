@@ -1,9 +1,8 @@
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import jstat from 'jstat';
 import { describe, expect, it } from 'vitest';
 import { answerDifferences } from '../../../packages/load/src/diff/answer-differences.js';
 import type { Answer } from '../../../packages/load/src/client.js';
-import { jsonDifferences, longIntegerDifferences } from '../../../packages/load/src/diff/json-differences.js';
+import { jsonDifferences } from '../../../packages/load/src/diff/json-differences.js';
 import { mcNemar, estimateShift, standing, upperTail } from '../../../packages/load/src/diff/statistics.js';
 import { normal, randomOf } from '../../fixtures/random.js';
 
@@ -52,7 +51,6 @@ const answered = (body: string | Buffer, given: Partial<Answer> = {}): Answer =>
   failure: null,
   body: Buffer.from(body),
   type: 'application/json',
-  encoding: '',
   location: '',
   ...given,
 });
@@ -82,22 +80,6 @@ describe('what differs between two answers', () => {
     expect(differences(a, b)).toEqual(expected);
   });
 
-  it.each<[string, string, string, string[]]>([
-    ['above 2^53', '{"id":9007199254740993}', '{"id":9007199254740992}', ['value id']],
-    [
-      'beside a time',
-      '{"at":1,"ids":[-90071992547409931]}',
-      '{"at":2,"ids":[-90071992547409932]}',
-      ['value at', 'value ids[]'],
-    ],
-    ['in no string', '{"id":"a\\"9007199254740993"}', '{ "id":"a\\"9007199254740993"}', []],
-    ['nor another spelling', '{"id":10000000000000000}', '{"id":1e16}', []],
-    ['and of a text it is its type', '{"id":9007199254740993}', '{"id":"9007199254740992"}', ['type id']],
-  ])('is seen in integers %s', (_what, from, to, expected) => {
-    const found = answerDifferences(answered(from), answered(to));
-    expect(found.map(({ kind, path }) => `${kind} ${path}`)).toEqual(expected);
-  });
-
   it('is seen field by field in JSON under any spelling of its type, and behind a mark of the byte order', () => {
     const answer = (json: string) => answered(json, { type: 'Application/JSON ; charset=utf-8' });
     expect(answerDifferences(answer('\ufeff{"a":1,"b":1}'), answer('{"a":1,"b":2}'))).toEqual([
@@ -105,27 +87,10 @@ describe('what differs between two answers', () => {
     ]);
   });
 
-  it.each<[string, (text: string) => Buffer]>([
-    ['gzip', gzipSync],
-    ['X-GZIP', gzipSync],
-    ['deflate', deflateSync],
-    ['br', brotliCompressSync],
-  ])('is seen field by field in what a server compresses unasked: %s', (encoding, compress) => {
-    const answer = (json: string) => answered(compress(json), { encoding });
-    expect(answerDifferences(answer('{"at":1,"price":1}'), answer('{"at":2,"price":"1"}'))).toEqual([
-      { kind: 'value', path: 'at' },
-      { kind: 'type', path: 'price' },
-    ]);
-    expect(answerDifferences(answered('{}', { encoding }), answer('{}'))).toEqual([]);
-  });
-
-  it('is seen in the whole of another body, and in its size where that is another', () => {
-    const found = (from: string, to: string): string[] =>
-      answerDifferences(answered(from, { type: 'text/html' }), answered(to, { type: 'text/html' })).map(
-        ({ kind, path }) => `${kind} ${path}`,
-      );
-    expect(found('<p>0123456789 a', '<p>0123456789 bc')).toEqual(['value ']);
-    expect(found('<p>0123456789 a', '<p>broken')).toEqual(['value ', 'length ']);
+  it('is seen in the whole of another body, and in its type where one of them is JSON', () => {
+    const page = (text: string) => answered(text, { type: 'text/html' });
+    expect(answerDifferences(page('<p>a'), page('<p>b'))).toEqual([{ kind: 'value', path: '' }]);
+    expect(answerDifferences(answered('{"a":1}'), answered('{"a":'))).toEqual([{ kind: 'type', path: '' }]);
   });
 
   it('is seen in the type of its content, and in where it leads to', () => {
@@ -137,11 +102,6 @@ describe('what differs between two answers', () => {
     expect(found(json, answer(200, 'text/html', '/a'))).toEqual(['header content-type']);
     expect(found(answer(302, '', '/a'), answer(302, '', '/b'))).toEqual(['header location']);
     expect(found(json, answer(201, 'text/html', '/b'))).toEqual(['status ']);
-  });
-
-  it('is seen in integers beside texts of any length', () => {
-    const text = (id: number): string => `{"text":"${'a\\"'.repeat(1_000_000)}","id":900719925474099${id}}`;
-    expect(longIntegerDifferences(text(3), text(4))).toEqual([{ kind: 'value', path: 'id' }]);
   });
 
   it('is found far down a list, and deep inside', () => {

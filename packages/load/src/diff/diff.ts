@@ -2,8 +2,8 @@ import { Allowed, isSafe } from '../allowed.js';
 import { Client } from '../client.js';
 import { otherAnswers } from '../judgement.js';
 import { Outcomes } from '../outcomes.js';
-import { readCommon, readText, type CommandResult, type Given, type Print } from '../options.js';
-import { ms, positive, printable } from '../quantity.js';
+import { readCommon, readText, type CommandResult, type Given } from '../options.js';
+import { positive, printable } from '../quantity.js';
 import { showProgress } from '../progress.js';
 import { readBase, checkTarget } from '../target.js';
 import { leftOut, nameRoute, readTraffic, type TrafficRequest } from '../traffic.js';
@@ -21,7 +21,7 @@ import {
   type TimedAnswer,
   type Triple,
 } from './route-answers.js';
-import { RollCall, Silence } from './silence.js';
+import { Silence } from './silence.js';
 
 /** Sent before anything is measured: connections, caches and compilers are warm then. */
 const WARM_UP = 20;
@@ -32,23 +32,23 @@ const LOOKED_AT_AGAIN = 20;
 const LOOKS = 20;
 
 /** Compares the candidate's answers and latency with those of two processes of the running release. */
-export async function diff(file: string, options: Given, print: Print): Promise<CommandResult> {
+export async function diff(file: string, options: Given): Promise<CommandResult> {
   const { allow, mine, headers, timeoutMs } = readCommon(options);
   const perRoute = parsePerRoute(readText(options, 'requests-per-route'));
   // Bodies are compared as they are.
   const sent = { ...headers, 'accept-encoding': 'identity' };
   const bases = ROLES.map((role) => readBase(checkTarget(readText(options, role), `--${role}`, mine), `--${role}`));
   const traffic = await readTraffic(file, new Allowed(allow));
-  for (const line of leftOut(traffic)) print(line);
+  for (const line of leftOut(traffic)) console.log(line);
   const clients = bases.map((base) => new Client(base, timeoutMs, sent));
   try {
     const askAll = (request: TrafficRequest): Promise<Triple> => triple(request, clients);
     const plan = planRequests(traffic.requests, perRoute);
     const named = (role: Role): string => `--${role} ${readText(options, role)}`;
-    const rollCall = new RollCall(named);
+    const warmUp = new Silence(named);
     for (const request of plan.filter(({ method }) => isSafe(method)).slice(0, WARM_UP))
-      rollCall.add(await askAll(request));
-    rollCall.end();
+      warmUp.add(await askAll(request));
+    warmUp.refuseNobody();
     const silence = new Silence(named);
     const routes = new Map<string, RouteAnswers>();
     const primary = new Outcomes();
@@ -59,38 +59,33 @@ export async function diff(file: string, options: Given, print: Print): Promise<
       const route = routes.get(name) ?? new RouteAnswers(name);
       routes.set(name, route);
       const answers = await askAll(request);
-      if (asked === 0) rollCall.add(answers);
       silence.add(answers);
       primary.add({ ...answers.primary, request, index: asked, latencyMs: answers.primary.ms, failed: false });
       route.add(request, answers);
       asked += 1;
     }
     done();
-    silence.refuse();
+    silence.refuseNoMeasure();
     const all = [...routes.values()];
-    refuseNothing(primary, print);
-    const again = await lookAgain(all, async (request) => {
-      const answers = await askAll(request);
-      silence.refuseGoneSince(answers);
-      return answers;
-    });
+    refuseNothing(primary);
+    const again = await lookAgain(all, askAll);
     const findings = listFindings(all, again);
     for (const { route, text, example } of findings)
-      print(`${printable(route)}  ${text}${example === null ? '' : `, such as ${example}`}`);
+      console.log(`${printable(route)}  ${text}${example === null ? '' : `, such as ${example}`}`);
     const differing = new Set(findings.map(({ route }) => route));
     const isCompared = ({ name, obstacle }: RouteAnswers): boolean => obstacle === null || differing.has(name);
     const routesCompared = all.filter(isCompared);
     for (const route of all)
-      if (!isCompared(route)) print(`${printable(route.name)}  is not compared: ${route.obstacle}.`);
+      if (!isCompared(route)) console.log(`${printable(route.name)}  is not compared: ${route.obstacle}.`);
     if (routesCompared.length === 0) throw new UsageError('There is nothing to compare: no route is left.');
     const compared = routesCompared.reduce((sum, { pairs }) => sum + pairs, 0);
     const counted = `${compared} requests of ${routesCompared.length} ${routesCompared.length === 1 ? 'route' : 'routes'}`;
-    print(
+    console.log(
       findings.length === 0
         ? `diff: no difference in ${counted} beyond what the same release differs from itself.`
         : `diff: ${differing.size} of ${routesCompared.length} routes differ, ${findings.length} ${findings.length === 1 ? 'difference' : 'differences'} in ${counted}.`,
     );
-    const json = {
+    const figures = {
       requests: compared,
       findings,
       routes: all.map((route) => ({
@@ -100,14 +95,7 @@ export async function diff(file: string, options: Given, print: Print): Promise<
         latency: latencyShift(route),
       })),
     };
-    const bars = json.routes.map(({ name, latency }) => ({
-      name,
-      value: latency?.candidateMs ?? NaN,
-      text: latency === null ? 'too few answers' : `${ms(latency.primaryMs)} → ${ms(latency.candidateMs)}`,
-      isBad: findings.some(({ route }) => route === name),
-    }));
-    const chart = { title: 'Median of each route, primary → candidate', bars };
-    return { exitCode: findings.length === 0 ? EXIT.holds : EXIT.fails, json, chart };
+    return { exitCode: findings.length === 0 ? EXIT.holds : EXIT.fails, figures };
   } finally {
     await Promise.all(clients.map((client) => client.close()));
   }
@@ -138,9 +126,9 @@ async function triple(request: TrafficRequest, clients: readonly Client[]): Prom
 }
 
 /** @throws UsageError where no request was served as it was recorded: what is alike then says nothing. */
-function refuseNothing(primary: Outcomes, print: Print): void {
+function refuseNothing(primary: Outcomes): void {
   for (const line of otherAnswers({ otherStatus: Object.fromEntries(primary.otherStatus), ...primary.figures() }, true))
-    print(line);
+    console.log(line);
   if (primary.refused > primary.answers / 2)
     throw new UsageError(
       `--primary refuses ${primary.refused} of ${primary.answers} requests: there is nothing to compare.`,

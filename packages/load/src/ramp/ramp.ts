@@ -3,17 +3,17 @@ import { Client } from '../client.js';
 import { Gate } from '../gate.js';
 import { judged, otherAnswers } from '../judgement.js';
 import { runOpenLoop, type Send } from '../open-loop.js';
-import { readCommon, readList, readText, type CommandResult, type Given, type Print } from '../options.js';
+import { readCommon, readList, readText, type CommandResult, type Given } from '../options.js';
 import { evenly } from '../pacer.js';
 import { durationMs, parseHeaders, positive, printable, parseSteps } from '../quantity.js';
 import { readBase, checkTarget } from '../target.js';
 import { makeGet, leftOut, readTraffic, type TrafficRequest } from '../traffic.js';
 import { UsageError } from '../usage.js';
 import { warmUp } from '../warm-up.js';
-import { predictedRate, findReasons, type Seen } from './reasons.js';
+import { findReasons, type Seen } from './reasons.js';
 import { pickProbes, recover, usualProbes, type Probe } from './recovery.js';
 import { ServerView, type Snapshot } from './server-view.js';
-import { buildChart, chooseExitCode, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
+import { chooseExitCode, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
 
 interface Plan {
   /** Requests a second at 1X. */
@@ -32,7 +32,7 @@ const VOID_AGAIN = 2;
 const GOOD_ANSWER_MS = 1_000;
 
 /** X, 2X, 3X with a rest between, until a step does not hold. */
-export async function ramp(url: string, options: Given, print: Print): Promise<CommandResult> {
+export async function ramp(url: string, options: Given): Promise<CommandResult> {
   const { allow, mine, headers, timeoutMs } = readCommon(options);
   const target = checkTarget(url, '<url>', mine);
   const plan: Plan = {
@@ -55,14 +55,14 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
   if (from === undefined && allow.length > 0)
     throw new UsageError('--allow names requests of a recording: give one with --from.');
   const traffic = typeof from === 'string' ? await readTraffic(from, new Allowed(allow)) : null;
-  if (traffic !== null) for (const line of leftOut(traffic)) print(line);
+  if (traffic !== null) for (const line of leftOut(traffic)) console.log(line);
   const client = new Client(traffic === null ? new URL(target.origin) : readBase(target, '<url>'), timeoutMs, headers);
   try {
     await warmUp();
     const requests = traffic?.requests ?? [makeGet(target.pathname + target.search)];
-    const result = await new Ramp(plan, requests, traffic !== null, client, view, print).run();
-    for (const line of verdictLines(result)) print(line);
-    return { exitCode: chooseExitCode(result), json: result, chart: buildChart(result) };
+    const result = await new Ramp(plan, requests, traffic !== null, client, view).run();
+    for (const line of verdictLines(result)) console.log(line);
+    return { exitCode: chooseExitCode(result), figures: result };
   } finally {
     await Promise.all([client.close(), view.close()]);
   }
@@ -87,7 +87,6 @@ class Ramp {
     private readonly isRecorded: boolean,
     private readonly client: Client,
     private readonly view: ServerView,
-    private readonly print: Print,
   ) {}
 
   async run(): Promise<RampResult> {
@@ -103,10 +102,8 @@ class Ramp {
     }
     const [first, last] = [tried[0]!, tried.at(-1)!];
     return {
-      steps: listResults(tried),
+      steps: tried.map(({ seen: _seen, ...step }) => step),
       reasons: last.outcome === 'fails' ? (this.told(() => findReasons(first.seen, last.seen)) ?? []) : [],
-      predictedRate:
-        first.outcome === 'holds' ? this.told(() => predictedRate(first.ratePerSecond, plan.holdMs, first.seen)) : null,
       obstacle: view.obstacle,
     };
   }
@@ -139,11 +136,11 @@ class Ramp {
     const seen = { before, after: await after };
     const recoveredAfterMs = await rest;
     const judgement = judged(load, plan.gate);
-    for (const line of otherAnswers(judgement, this.isRecorded)) this.print(line);
+    for (const line of otherAnswers(judgement, this.isRecorded)) console.log(line);
     const rested = plan.restMs > 0 ? await view.read() : null;
     const memory = this.told(() => memoryRatio(this.restedAt, rested));
     const step = { factor, ratePerSecond, ...judgement, recoveredAfterMs, memoryRatio: memory, seen };
-    this.print(stepLine(step), { steps: listResults([...this.tried, step]) });
+    console.log(stepLine(step));
     return step;
   }
 
@@ -151,8 +148,6 @@ class Ramp {
 
   private readonly requestAt = (): TrafficRequest => this.requests[this.next++ % this.requests.length]!;
 }
-
-const listResults = (tried: readonly Tried[]): StepResult[] => tried.map(({ seen: _seen, ...step }) => step);
 
 function memoryRatio(before: Snapshot | null, after: Snapshot | null): number | null {
   const [was, is] = [before?.resources?.process.rssBytes, after?.resources?.process.rssBytes];

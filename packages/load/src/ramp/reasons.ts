@@ -8,9 +8,6 @@ const FULL_CPU = 0.9;
 const SLOWER_UPSTREAM = 1.5;
 const SLOWER_UPSTREAM_MS = 5;
 
-/** The loop's share is of the last 5 to 10 s: before, it tells of the time before the step too. */
-const WHOLE_WINDOW_MS = 10_000;
-
 /** A step as the server has seen it, from before its first request to after its last. */
 export interface Seen {
   readonly before: Snapshot | null;
@@ -39,21 +36,6 @@ export function findReasons(first: Seen, step: Seen): string[] {
       `${printable(`${route.method} ${route.route}`)} takes ${percent(route.time!.loopShare)} of the loop (${ms(own.mean)} own CPU each)`,
     );
   return [...reasons, ...slowerUpstreams(first, step)];
-}
-
-/**
- * How many requests a second the server could take, if each costs as much as in the first step: until its loop or its CPU limit is
- * full. An upstream's limit shows only when it is reached. Null where the server's figures do not tell.
- */
-export function predictedRate(ratePerSecond: number, holdMs: number, seen: Seen): number | null {
-  if (holdMs < WHOLE_WINDOW_MS) return null;
-  const loop = seen.after?.eventLoop?.utilization ?? null;
-  const limit = seen.after?.resources?.limits.cpuCores ?? null;
-  const used = coresUsed(seen);
-  const shares = [loop, limit === null || used === null ? null : used / limit].filter(
-    (share) => share !== null && share > 0.01,
-  );
-  return shares.length === 0 ? null : ratePerSecond / Math.max(...(shares as number[]));
 }
 
 function* slowerUpstreams(first: Seen, step: Seen): Generator<string> {

@@ -1,5 +1,4 @@
 import { formatColumns, listErrors, describeOutcome, type Judgement } from '../judgement.js';
-import type { Chart } from '../page.js';
 import { ms, percent, perSecond } from '../quantity.js';
 import { EXIT } from '../usage.js';
 
@@ -20,7 +19,6 @@ export interface RampResult {
   readonly reasons: readonly string[];
   /** Why the server tells nothing; null when it does. */
   readonly obstacle: string | null;
-  readonly predictedRate: number | null;
 }
 
 /** 0 holds, 1 fails its gate, 2 does not recover, 3 void. */
@@ -31,16 +29,6 @@ export function chooseExitCode({ steps }: RampResult): number {
 
 const formatFactor = ({ factor }: StepResult): string => `${Number(factor.toFixed(2))}X`;
 
-export const buildChart = ({ steps }: RampResult): Chart => ({
-  title: 'p95 of each step',
-  bars: steps.map((step) => ({
-    name: `${formatFactor(step)} ${perSecond(step.ratePerSecond)}`,
-    value: step.durationMs.p95,
-    text: `${ms(step.durationMs.p95)}, ${step.outcome}`,
-    isBad: step.outcome !== 'holds',
-  })),
-});
-
 /** One line of a step. */
 export function stepLine(step: StepResult): string {
   const said = step.outcome === 'fails' ? 'fails' : describeOutcome(step);
@@ -48,7 +36,7 @@ export function stepLine(step: StepResult): string {
 }
 
 /** The answer, in a few lines. */
-export function* verdictLines({ steps, reasons, obstacle, predictedRate }: RampResult): Generator<string> {
+export function* verdictLines({ steps, reasons, obstacle }: RampResult): Generator<string> {
   const last = steps.at(-1)!;
   const held = steps.findLast(({ outcome, recoveredAfterMs }) => outcome === 'holds' && recoveredAfterMs !== null);
   const holds =
@@ -66,7 +54,6 @@ export function* verdictLines({ steps, reasons, obstacle, predictedRate }: RampR
     yield `why: ${why === '' ? unknown : why}.`;
   }
   const known: string[] = [];
-  if (predictedRate !== null) known.push(`predicted from ${formatFactor(steps[0]!)}: ${predictedRate.toFixed(0)}/s`);
   if (typeof last.recoveredAfterMs === 'number')
     known.push(`recovery: ${ms(last.recoveredAfterMs)} after ${formatFactor(last)}`);
   if (last.memoryRatio !== null)
