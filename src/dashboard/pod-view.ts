@@ -248,8 +248,8 @@ async function readRejected(source: RejectedList | null): Promise<Rejected[]> {
 async function readExperiments(source: ExperimentAnswers | null): Promise<ExperimentAnswer[]> {
   const answers: ExperimentAnswer[] = [];
   for (const gate of source?.gates().slice(0, MAX_ROWS) ?? []) {
-    const { text, caveats, comparison } = source!.answer(gate);
-    answers.push({ gate, text, caveats, comparison });
+    const { text, caveats } = source!.answer(gate);
+    answers.push({ gate, text, caveats });
     await new Promise((resolve) => setImmediate(resolve));
   }
   return answers;

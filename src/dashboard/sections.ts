@@ -228,6 +228,21 @@ function describeCompression({ sections: { compression: stats } }: DashboardData
   };
 }
 
+export const describeExperiments = ({ sections }: DashboardData): PlainSection => ({
+  id: 'experiments',
+  title: 'Experiments',
+  about: 'Where the difference lies, with 95 % confidence.',
+  empty: 'No gate has been checked so far, or experiments are off.',
+  figures: [],
+  tables: [
+    table('Experiments', sections.experiments, [
+      ['Gate', 'text', ({ gate }) => code(gate)],
+      ['Answer', 'text', ({ text }) => text],
+      ['Caveats', 'text rank1', ({ caveats }) => ({ text: caveats.join('; '), as: 'note' })],
+    ]),
+  ],
+});
+
 /** Calls and users of one route. */
 export const describeDetail = ({ upstream, users }: RouteDetail): DataTable[] => [
   table('Upstreams of this route', upstream, [

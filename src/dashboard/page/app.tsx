@@ -1,15 +1,14 @@
 import { Fragment, render, type ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { counted, formatSpan, grouped } from '../format.js';
-import { describePods, describeSections, type Figure } from '../sections.js';
+import { describeExperiments, describePods, describeSections, type Figure } from '../sections.js';
 import type { DashboardData as State, Scope } from '../view.js';
 import { Blocks } from './blocks.js';
 import { formatTime } from './chart.js';
 import { Container } from './container.js';
-import { Experiments } from './experiments.js';
 import { Now } from './now.js';
 import { Figures, Plain } from './parts.js';
-import { usePolling, type Link, type Poller } from './polling.js';
+import { usePolling, type Link } from './polling.js';
 import { Requests } from './requests.js';
 
 /** The state of the connection in a few words; why nothing new comes, and what to do. */
@@ -17,7 +16,6 @@ const LINKS: Readonly<Record<Link, readonly [name: string, trouble?: string]>> =
   loading: ['Loading'],
   live: ['Live'],
   paused: ['Paused'],
-  idle: ['Paused: nobody was here for 15 min', 'The page loads nothing any more.'],
   lost: ['No answer', 'The application does not answer. Trying again.'],
   refused: [
     'No access',
@@ -35,8 +33,8 @@ function App() {
   const [filter, setFilter] = useState('');
   const [open, setOpen] = useState<string | null>(null);
   const [scope, setScope] = useState<Scope | null>(null);
-  const poller = usePolling({ scope, filter, routeId: open });
-  const { state, link } = poller.polled;
+  const polled = usePolling({ scope, filter, routeId: open });
+  const { state, link } = polled;
   useEffect(() => {
     if (state === null) return;
     const { length } = state.sections.now;
@@ -50,7 +48,7 @@ function App() {
   return (
     <>
       <header class="top">
-        <Head poller={poller} onScope={setScope} />
+        <Head {...polled} onScope={setScope} />
         <nav aria-label="Sections">
           {parts.map(([id, name, count]) => (
             <a key={id} href={`#${id}`}>
@@ -98,14 +96,17 @@ function listParts(state: State, requests: ComponentChildren): Part[] {
     ['blocks', 'Blocks', blocks.length, <Blocks state={state} />],
     ['container', 'Container', null, <Container state={state} />],
     ...plain,
-    ['experiments', 'Experiments', experiments.length, <Experiments state={state} />],
+    ['experiments', 'Experiments', experiments.length, <Plain section={describeExperiments(state)} />],
   ];
 }
 
 /** The process that is shown, and whether it answers. */
-function Head({ poller, onScope }: { poller: Poller; onScope: (scope: Scope) => void }) {
-  const { state, link, everyMs } = poller.polled;
-  const isStopped = link === 'paused' || link === 'idle';
+function Head({
+  state,
+  link,
+  togglePause,
+  onScope,
+}: ReturnType<typeof usePolling> & { onScope: (scope: Scope) => void }) {
   return (
     <div class="row">
       <h1>
@@ -125,10 +126,9 @@ function Head({ poller, onScope }: { poller: Poller; onScope: (scope: Scope) => 
       <p class={`link ${link}`} role="status">
         <i class="swatch dot" />
         {LINKS[link][0]}
-        {link === 'live' && <span class="every"> every {everyMs / 1_000} s</span>}
       </p>
-      <button type="button" onClick={isStopped ? poller.resume : poller.pause}>
-        {isStopped ? 'Go on' : 'Pause'}
+      <button type="button" onClick={togglePause}>
+        {link === 'paused' ? 'Go on' : 'Pause'}
       </button>
     </div>
   );

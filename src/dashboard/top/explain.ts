@@ -1,15 +1,6 @@
 import type { DashboardData } from '../view.js';
-import {
-  explainBlock,
-  explainProblems,
-  explainRoute,
-  findBlock,
-  findRoute,
-  listKnown,
-  type Surroundings,
-} from './explanation.js';
+import { explainBlock, explainProblems, explainRoute, findBlock, findRoute, listKnown } from './explanation.js';
 import { PageClient, printLines, runCommand, type Terminal } from './page-client.js';
-import { readExcerpt } from './source-excerpt.js';
 
 const USAGE = `Explains one thing that is slow, as one text for a person or a coding agent.
 
@@ -38,19 +29,17 @@ export const explain = (args: readonly string[], terminal: Terminal): Promise<nu
         const search = new URLSearchParams({ scope: 'pod', ...query }).toString();
         return JSON.parse(await page.read(`data?${search}`, 'application/json')) as DashboardData;
       };
-      const around = { url: page.url, excerpt: (location: string) => readExcerpt(location, process.cwd()) };
-      terminal.write(`${printLines(await explainSubject(subject, load, around))}\n`);
+      terminal.write(`${printLines(await explainSubject(subject, load, page.url))}\n`);
     },
   });
 
 /** @throws where the subject is not there, with what there is */
-async function explainSubject(subject: string, load: Load, around: Surroundings): Promise<string> {
+async function explainSubject(subject: string, load: Load, page: URL): Promise<string> {
   const data = await load(subject);
-  if (subject === 'verdict') return explainProblems(data, around, null);
+  if (subject === 'verdict') return explainProblems(data, page);
   const route = findRoute(data, subject);
-  if (route !== undefined) return explainRoute(data, route, around);
+  if (route !== undefined) return explainRoute(data, route, page);
   const block = findBlock(data, subject);
-  if (block !== undefined) return explainBlock(block.route === null ? data : await load(block.route), block, around);
-  if (data.sections.now.some(({ text }) => text.includes(subject))) return explainProblems(data, around, subject);
+  if (block !== undefined) return explainBlock(block.route === null ? data : await load(block.route), block, page);
   throw new Error(`Nothing is known of "${subject}". There are: ${listKnown(await load(null))}, verdict.`);
 }

@@ -6,22 +6,15 @@ const PAST_ROWS = 12;
 const MANY_CALLS = 3;
 const HTTP_METHODS = /^(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (\/\S*)$/;
 
-/** The parts of an explanation that come from outside of the page's data. */
-export interface Surroundings {
-  readonly url: URL;
-  /** Lines around a location; null where they are not in this folder. */
-  readonly excerpt: (location: string) => string[] | null;
-}
-
 export function findRoute(data: DashboardData, name: string): RouteRow | undefined {
   return data.routes.find((route) => route.name === name);
 }
 
-/** `block`, `block 7`, or a part of its line; the one that took longest comes first. */
+/** `block`, or a part of its line; the one that took longest comes first. */
 export function findBlock({ sections: { blocks } }: DashboardData, subject: string): BlockRow | undefined {
   const longest = blocks.toSorted((a, b) => b.totalMs - a.totalMs);
   if (subject === 'block') return longest[0];
-  return longest.find(({ id, location }) => `block ${id}` === subject || location?.includes(subject) === true);
+  return longest.find(({ location }) => location?.includes(subject) === true);
 }
 
 export function listKnown({ routes, sections: { blocks } }: DashboardData): string {
@@ -30,7 +23,7 @@ export function listKnown({ routes, sections: { blocks } }: DashboardData): stri
   return [...names, ...lines].join(', ') || 'no routes yet';
 }
 
-export function explainRoute(data: DashboardData, route: RouteRow, around: Surroundings): string {
+export function explainRoute(data: DashboardData, route: RouteRow, page: URL): string {
   const [mean, p50, p95, p99, max] = route.ms;
   const { name, time, count, errors = 0, blockedMs = 0, handler } = route;
   const upstream = (data.detail?.upstream ?? []).toSorted((a, b) => b.callsPerRequest - a.callsPerRequest);
@@ -58,15 +51,15 @@ export function explainRoute(data: DashboardData, route: RouteRow, around: Surro
       }),
     ),
     listed(`It has blocked the event loop for ${ms(blockedMs)}:`, blocks.map(describeBlock)),
-    ...explainMore(data, name, block, around, [
-      `\`${proposeCommand(around.url, name)}\` shows a p95 below ${ms(p95)}`,
+    ...explainMore(data, name, block, page, [
+      `\`${proposeCommand(page, name)}\` shows a p95 below ${ms(p95)}`,
       ...(block?.location ? [`the page has no new block at ${block.location}`] : []),
       ...many.flatMap(({ target }) => [`fewer calls of ${target}`, ...proposeTest(name, target)]),
     ]),
   );
 }
 
-export function explainBlock(data: DashboardData, block: BlockRow, around: Surroundings): string {
+export function explainBlock(data: DashboardData, block: BlockRow, page: URL): string {
   const { waited, waiters, gcMs, route, location } = block;
   const routes = waiters.length === 0 ? '' : `: ${waiters.slice(0, 5).join(', ')}`;
   return text(
@@ -75,7 +68,7 @@ export function explainBlock(data: DashboardData, block: BlockRow, around: Surro
       `First at ${when(block.since)}, last at ${when(block.at)}, ${block.count} times, the longest ${ms(block.maxMs)}, ${ms(block.totalMs)} in all. ${since(data)}.`,
       `Cause: ${block.cause}${gcMs > 0 ? `, ${ms(gcMs)} of it collection of garbage` : ''}. ${waited} requests waited${routes}.`,
     ],
-    ...explainMore(data, route, block, around, [
+    ...explainMore(data, route, block, page, [
       `the request above no longer blocks: the page has no new block${location === null ? '' : ` at ${location}`}`,
       'code that computes for long runs in a worker thread (@Offload), in pieces, or on fewer rows',
       ...proposeTest(route, null),
@@ -83,40 +76,33 @@ export function explainBlock(data: DashboardData, block: BlockRow, around: Surro
   );
 }
 
-/** Source and stack of a block, problems, the last hour, the request to send again, and what to verify. */
+/** The stack of a block, problems, the last hour, the request to send again, and what to verify. */
 function explainMore(
   { sections, detail }: DashboardData,
   name: string | null,
   block: BlockRow | undefined,
-  { url, excerpt }: Surroundings,
+  page: URL,
   checks: readonly string[],
 ): string[][] {
-  const { location = null, stack = [], curl = null } = block ?? {};
-  const source = location === null ? null : excerpt(location);
+  const { stack = [], curl = null } = block ?? {};
   const problems = name === null ? [] : sections.now.filter((problem) => problem.text.includes(name));
   return [
-    titled(`Source of ${location}:`, source ?? []),
     titled('Stack:', stack.slice(0, 8).map(indent)),
     listed(
       'What is wrong now:',
       problems.map((problem) => problem.text),
     ),
     showPast(detail?.past ?? null),
-    curl === null ? showCurl(name ?? '', url) : titled('Send the request again:', [indent(curl)]),
+    curl === null ? showCurl(name ?? '', page) : titled('Send the request again:', [indent(curl)]),
     listed(VERIFY, checks),
   ];
 }
 
-export function explainProblems(
-  { sections: { now } }: DashboardData,
-  { url }: Surroundings,
-  of: string | null,
-): string {
-  const problems = of === null ? now : now.filter((problem) => problem.text.includes(of));
-  if (problems.length === 0) return 'Nothing is wrong now: no verdict is open, and no figure is out of its bounds.';
-  const lines = problems.flatMap(({ text: sentence, section }) => {
+export function explainProblems({ sections: { now } }: DashboardData, page: URL): string {
+  if (now.length === 0) return 'Nothing is wrong now: no verdict is open, and no figure is out of its bounds.';
+  const lines = now.flatMap(({ text: sentence, section }) => {
     const [subject] = /\b[A-Z]+ \/\S*(?=[ :,.])|\S+:\d+:\d+/.exec(sentence) ?? [];
-    const next = subject === undefined ? [] : [`  ${proposeCommand(url, subject)}`];
+    const next = subject === undefined ? [] : [`  ${proposeCommand(page, subject)}`];
     return [`- ${sentence} [${section}]`, ...next];
   });
   return text(

@@ -1,18 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PageClient, PageError, printLines, runCommand, type Terminal } from './page-client.js';
 
-const USAGE = `Shows the dashboard of a NestJS application on the terminal, again and again.
+const USAGE = `Shows the dashboard of a NestJS application on the terminal, every two seconds.
 
-  nestjs-perf top URL [--token TOKEN] [--route NAME] [--interval SECONDS] [--once]
+  nestjs-perf top URL [--token TOKEN] [--route NAME] [--once]
 
-  URL         where the page is: http://localhost:3000/perf, or the address from the log, with its token
-  --token     from the log, the line "Perf dashboard"; else the environment variable PERF_TOKEN
-  --route     whose last hour is shown, such as 'GET /users/:id' (all routes together)
-  --interval  seconds between two looks (2)
-  --once      looks once, and ends with 1 where there is nothing to see
+  URL      where the page is: http://localhost:3000/perf, or the address from the log, with its token
+  --token  from the log, the line "Perf dashboard"; else the environment variable PERF_TOKEN
+  --route  whose last hour is shown, such as 'GET /users/:id' (all routes together)
+  --once   looks once, and ends with 1 where there is nothing to see
 
 Other commands: nestjs-perf explain, nestjs-perf profile, nestjs-perf rules; each has --help.
 `;
+const EVERY_MS = 2_000;
 /** The alternate screen without line wraps: at the end the terminal shows again what was on it. */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
@@ -24,18 +24,14 @@ export const top = (args: readonly string[], terminal: Terminal): Promise<number
     options: {
       token: { type: 'string' },
       route: { type: 'string' },
-      interval: { type: 'string', default: '2' },
       once: { type: 'boolean', default: false },
     },
-    read({ values: { token, route, interval, once }, positionals: [command, address, ...more] }) {
+    read({ values: { token, route, once }, positionals: [command, address, ...more] }) {
       if (command !== 'top' || address === undefined || more.length > 0) throw new Error('Say `top` and one URL.');
-      const seconds = Number(interval);
-      if (!(seconds >= 0.5 && seconds <= 3_600))
-        throw new Error(`--interval must be a number of seconds from 0.5 to 3600, got ${JSON.stringify(interval)}.`);
       const path = route === undefined ? '' : `?route=${encodeURIComponent(route)}`;
-      return { page: new PageClient(address, token, terminal), path, intervalMs: seconds * 1_000, once };
+      return { page: new PageClient(address, token, terminal), path, once };
     },
-    async work({ page, path, intervalMs, once }) {
+    async work({ page, path, once }) {
       const isScreen = terminal.rows() !== null && !once;
       if (isScreen) terminal.write(ENTER);
       const show = (text: string): void => {
@@ -45,7 +41,7 @@ export const top = (args: readonly string[], terminal: Terminal): Promise<number
       try {
         do {
           show(await read(page, path, () => once || terminal.signal.aborted));
-          if (!once) await delay(intervalMs, undefined, { signal: terminal.signal });
+          if (!once) await delay(EVERY_MS, undefined, { signal: terminal.signal });
         } while (!once);
       } catch (error) {
         // The user has seen enough.

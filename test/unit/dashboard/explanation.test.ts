@@ -1,43 +1,6 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { explainBlock, explainProblems, findBlock } from '../../../src/dashboard/top/explanation.js';
-import { readExcerpt } from '../../../src/dashboard/top/source-excerpt.js';
 import type { BlockRow, DashboardData } from '../../../src/dashboard/view.js';
-
-const folder = mkdtempSync(join(tmpdir(), 'excerpt-'));
-beforeAll(() => {
-  mkdirSync(join(folder, 'src'));
-  writeFileSync(join(folder, 'src/reports.ts'), Array.from({ length: 20 }, (_, i) => `line ${i + 1};`).join('\n'));
-  writeFileSync(join(folder, 'secret.txt'), 'secret');
-  symlinkSync('/etc/hostname', join(folder, 'src/link.ts'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-
-describe('the source of a block', () => {
-  it.each(['src/reports.ts:10:3', '/app/src/reports.ts:10', 'C:\\app\\src\\reports.ts:10:3'])(
-    'is found from where the command runs: %s',
-    (location) => {
-      expect(readExcerpt(location, folder)).toEqual([
-        ...[7, 8, 9].map((line) => `  ${String(line).padStart(5)} | line ${line};`),
-        '>    10 | line 10;',
-        ...[11, 12, 13].map((line) => `  ${String(line).padStart(5)} | line ${line};`),
-      ]);
-    },
-  );
-
-  it.each([
-    'src/none.ts:1:1',
-    'secret.txt:1:1',
-    'src/link.ts:1:1',
-    '../../etc/hostname.ts:1',
-    'src/reports.ts:99:1',
-    'x',
-  ])('is none where it is no source in this folder: %s', (location) =>
-    expect(readExcerpt(location, folder)).toBeNull(),
-  );
-});
 
 const block: BlockRow = {
   id: 7,
@@ -71,21 +34,16 @@ const data = {
     now: [{ level: 'bad', section: 'requests', text: 'GET /reports/:id is slower since 09:00 UTC.' }],
   },
 } as unknown as DashboardData;
-const around = { url: new URL('http://localhost:3000/perf/'), excerpt: (at: string) => readExcerpt(at, folder) };
+const page = new URL('http://localhost:3000/perf/');
 
-it('a block is explained with its source, since when, the last hour, the request, and what to verify', () => {
+it('a block is explained: since when, the last hour, the request, and what to verify', () => {
   expect(findBlock(data, 'block')).toBe(block);
   expect(findBlock(data, 'reports.ts:10')).toBe(block);
-  expect(explainBlock(data, block, around).split('\n')).toEqual([
+  expect(explainBlock(data, block, page).split('\n')).toEqual([
     '# GET /reports/:id (ReportsController.find) blocks the event loop for 300 ms at src/reports.ts:10:3',
     '',
     'First at 2026-01-01T09:00:00Z, last at 2026-01-02T10:00:00Z, 3 times, the longest 400 ms, 900 ms in all. Pod api-1, release 1.2.0, since it started at 2026-01-01T00:00:00Z.',
     'Cause: javascript. 2 requests waited: GET /quick.',
-    '',
-    'Source of src/reports.ts:10:3:',
-    ...[7, 8, 9].map((line) => `  ${String(line).padStart(5)} | line ${line};`),
-    '>    10 | line 10;',
-    ...[11, 12, 13].map((line) => `  ${String(line).padStart(5)} | line ${line};`),
     '',
     'Stack:',
     '    render (src/reports.ts:10:3)',
@@ -108,13 +66,13 @@ it('a block is explained with its source, since when, the last hour, the request
 });
 
 it('proposes no test of a request for a block of a cron job', () => {
-  const text = explainBlock(data, { ...block, route: 'CRON ReportsJob.rebuild' }, around);
+  const text = explainBlock(data, { ...block, route: 'CRON ReportsJob.rebuild' }, page);
   expect(text).toContain('- code that computes for long runs in a worker thread');
   expect(text).not.toContain('expectWork');
 });
 
 it('a verdict is explained with the command that explains its route', () => {
-  expect(explainProblems(data, around, null)).toContain(
+  expect(explainProblems(data, page)).toContain(
     "- GET /reports/:id is slower since 09:00 UTC. [requests]\n  npx nestjs-perf explain http://localhost:3000/perf/ 'GET /reports/:id'",
   );
 });
@@ -122,5 +80,5 @@ it('a verdict is explained with the command that explains its route', () => {
 it('a command that is proposed is one for a shell, whatever is in the name of a route', () => {
   const now = [{ level: 'bad', section: 'requests', text: "GET /a';reboot;' is slower since 09:00 UTC." }] as const;
   const quoted = { ...data, sections: { ...data.sections, now: [...now] } };
-  expect(explainProblems(quoted, around, null)).toContain(`'GET /a'\\'';reboot;'\\'''\n`);
+  expect(explainProblems(quoted, page)).toContain(`'GET /a'\\'';reboot;'\\'''\n`);
 });
