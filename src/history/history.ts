@@ -174,22 +174,15 @@ export class History implements HistoryReader, HistorySource {
       if (window !== null) take({ ...row, window });
       await turns.rest();
     };
-    if (store !== null && shared && withStore) {
-      const rows: HistoryRow[] = [];
-      const keep = (row: HistoryRow): void => void rows.push(row);
-      if (await store.read(tier, range, keep, () => this.flush(store))) {
-        for (const row of rows) await takeRow(row);
-        return true;
-      }
-    }
-    const remembered = await this.alone(async () => memory.buckets(tier, range));
+    const isStored = store !== null && withStore;
+    const rows = isStored ? await store.read(tier, range, shared ? () => this.flush(store) : undefined) : null;
+    // A shared store has what this process has counted, too.
+    const isWhole = shared && rows !== null;
+    const remembered = isWhole ? [] : await this.alone(async () => memory.buckets(tier, range));
     for (const bucket of remembered) await takeRow({ ...own, ...bucket });
-    if (store === null || !withStore) return true;
-    if (shared) return false;
     const known = new Set(remembered.map(({ at }) => at));
-    return store.read(tier, range, async (row) => {
-      if (row.instance !== own.instance || !known.has(row.at)) await takeRow(row);
-    });
+    for (const row of rows ?? []) if (row.instance !== own.instance || !known.has(row.at)) await takeRow(row);
+    return rows !== null || !isStored;
   }
 
   /** Hands the store the rows that it lacks; true when it has them all. */

@@ -42,45 +42,38 @@ export class StoreKeeper {
 
   /** Runs `work` on the fleet; null where the store is away, which is reported. */
   async fleet<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null> {
-    const answers: T[] = [];
-    const isThere = await this.inTime('it', async () => {
+    let answer: T | null = null;
+    await this.inTime('it', async () => {
       const { fleet } = await this.opened();
-      if (fleet !== undefined) answers.push(await work(fleet));
+      if (fleet !== undefined) answer = await work(fleet);
     });
-    return isThere ? (answers[0] ?? null) : null;
+    return answer;
   }
 
-  /** Hands each row on; false when `write` was, or the store could not be read to the end in time. Never rejects. */
+  /** The rows of the range; null when `write` was false, or the store could not be read to the end in time. Never rejects. */
   async read(
     tier: Tier,
     range: TimeRange,
-    take: (row: HistoryRow) => void | Promise<void>,
     write = (): Promise<boolean> => Promise.resolve(true),
-  ): Promise<boolean> {
-    let [isOver, isRead] = [false, false];
-    const reading = async (): Promise<void> => {
+  ): Promise<readonly HistoryRow[] | null> {
+    let read: readonly HistoryRow[] | null = null;
+    await this.inTime('a read', async () => {
       if (!(await write())) return;
-      for await (const row of (await this.opened()).read(tier, range)) {
-        if (isOver) return;
-        await take(row);
-      }
-      isRead = true;
-    };
-    const isInTime = await this.inTime('a read', reading);
-    isOver = true;
-    return isInTime && isRead;
+      const rows: HistoryRow[] = [];
+      for await (const row of (await this.opened()).read(tier, range)) rows.push(row);
+      read = rows;
+    });
+    return read;
   }
 
   /** Writes the last rows, of buckets cut short by the shutdown, and closes the store. */
   async close(last: readonly HistoryRow[], deadlineMs: number): Promise<void> {
-    const settled = await within(deadlineMs, async () => {
-      await this.write(last, []);
-      this.closed = true;
-      await this.release();
-    });
-    if (!settled) this.reportFailure(new Error(`it did not settle within ${deadlineMs} ms`));
+    const settled = await within(deadlineMs, () => this.write(last, []));
     this.closed = true;
-    if (!settled) void this.release();
+    if (!settled) this.reportFailure(new Error(`it did not settle within ${deadlineMs} ms`));
+    // One that opens later is closed then.
+    const closing = this.opening?.then((store) => store.close()).catch(() => {});
+    if (settled) await closing;
   }
 
   private async inTime(what: string, work: () => Promise<void>): Promise<boolean> {
@@ -114,18 +107,6 @@ export class StoreKeeper {
       throw error;
     });
     return this.opening;
-  }
-
-  /** Closes the store, also one that opens later. */
-  private async release(): Promise<void> {
-    const { opening } = this;
-    this.opening = null;
-    try {
-      const store = await opening?.catch(() => null);
-      await store?.close();
-    } catch (error) {
-      this.reportFailure(error);
-    }
   }
 
   private enqueue(rows: readonly HistoryRow[]): void {

@@ -30,13 +30,12 @@ const SHOWN = 3;
 
 /** The answer of a comparison for people. */
 export function comparisonText(given: Omit<PerfComparison, 'text'>): string {
-  const { whole, routes, mix, confounded, caveats } = given;
+  const { whole, routes, caveats } = given;
   const lines: string[] = [];
   if (whole.before.count > 0 && whole.after.count > 0) {
     lines.push(
       `${routeText(whole)} ${wholeNumber.format(whole.before.count)} and ${wholeNumber.format(whole.after.count)} requests.`,
     );
-    if (Math.abs(mix) >= 0.01) lines.push(`The mix of routes alone explains ${percentText(mix)}.`);
     const moved = routes.filter((one) => one !== whole && excludesZero(one.latency));
     for (const one of moved.slice(0, SHOWN)) lines.push(routeText(one));
     const rest = routes.length - moved.length;
@@ -44,7 +43,6 @@ export function comparisonText(given: Omit<PerfComparison, 'text'>): string {
     else if (moved.length > SHOWN) lines.push(`${moved.length - SHOWN} more routes have changed, ${rest} have not.`);
     else if (whole.route === null) lines.push(`${rest} other routes have not changed significantly.`);
   }
-  if (confounded !== null) lines.push(`${confounded[0]!.toUpperCase()}${confounded.slice(1)}.`);
   return [...lines, ...caveats].join(' ');
 }
 

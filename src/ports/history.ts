@@ -61,8 +61,6 @@ export interface RouteComparison {
   latency: Change;
   /** Change of the share of requests that failed: 0.05 is five of a hundred more. */
   errorRate: Change;
-  /** Change of the share of requests that took longer than each of `over`. */
-  over: readonly ({ ms: number } & Change)[];
   /** The parts of the change of the mean; empty where there is none. */
   because: readonly VerdictReason[];
 }
@@ -75,10 +73,7 @@ export interface PerfComparison {
   whole: RouteComparison;
   /** Routes whose total time changed most come first. */
   routes: readonly RouteComparison[];
-  /** The relative change of the mean that other shares of the routes explain alone. */
-  mix: number;
-  /** Why the change cannot be put down to the release; null where nothing speaks against it. */
-  confounded: string | null;
+  /** Reasons for doubt: missing data, and what else may have caused a change. */
   caveats: readonly string[];
   text: string;
 }

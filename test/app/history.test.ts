@@ -82,7 +82,7 @@ describe('history, whatever serves', () => {
     expect([sum(series), sum(hours), sum(after)]).toEqual([3, 4, 4]);
     expect([compared.before.releases, compared.after.releases]).toEqual([['1.0.0'], ['1.1.0']]);
     expect([compared.whole.before.count, compared.whole.after.count]).toEqual([2, 1]);
-    expect(compared.confounded).toContain('confounded: deployed to all pods at once');
+    expect(compared.caveats.join(' ')).toContain('Confounded: deployed to all pods at once');
     expect(statSync(directory).mode & 0o777).toBe(0o700);
     const files = readdirSync(directory);
     expect(files.filter((name) => name.endsWith('.rows')).length).toBeGreaterThanOrEqual(3);

@@ -7,7 +7,7 @@ import type { Change, PerfComparison, RouteComparison, TimeRange } from '../../p
 import type { HistorySource } from '../history-store.js';
 import { startBucket, findRule, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
-import { computeRangeFigures, findTier, listOver } from '../series.js';
+import { computeRangeFigures, findTier } from '../series.js';
 import { comparisonText } from '../text.js';
 import { explainChange, findLoopCause, type SiteSums } from './because.js';
 import type { ComparedRanges } from './ranges.js';
@@ -18,7 +18,6 @@ interface Unit {
   sumMs: number;
   count: number;
   errors: number;
-  readonly over: Map<number, number>;
 }
 
 /** One route in a range, or all of them: its sums, and each window of it. */
@@ -28,9 +27,8 @@ class RouteRange extends RouteWindow {
 
   take(at: number, window: RouteWindow): void {
     this.merge(window);
-    const unit = getOrAdd(this.units, at, () => ({ completed: 0, sumMs: 0, count: 0, errors: 0, over: new Map() }));
+    const unit = getOrAdd(this.units, at, () => ({ completed: 0, sumMs: 0, count: 0, errors: 0 }));
     for (const key of ['completed', 'sumMs', 'count', 'errors'] as const) unit[key] += window[key];
-    for (const [ms, slower] of window.over) unit.over.set(ms, (unit.over.get(ms) ?? 0) + slower);
   }
 }
 
@@ -75,8 +73,6 @@ export async function compareRanges(
     after: { ...after.range, releases: [...after.releases] },
     whole,
     routes: route === null || names.includes(route) ? compared : [],
-    mix: route === null ? computeMix(before, after, counted) : 0,
-    confounded: findConfounder(ranges, whole),
     caveats: listCaveats(ranges, before, after, whole),
   };
   return { ...comparison, text: comparisonText(comparison) };
@@ -126,10 +122,6 @@ function compareRoute(
     after: computeRangeFigures(is),
     latency,
     errorRate: change(false, ({ count, errors }) => [count, errors]),
-    over: listOver(is).map(({ ms }) => ({
-      ms,
-      ...change(false, ({ completed, over }) => [completed, over.get(ms) ?? 0]),
-    })),
     because: latency.value === 0 ? [] : explainChange(before, after, parts, loop),
   };
 }
@@ -165,40 +157,25 @@ function weigh({ before, after }: RouteComparison): number {
   return Math.abs((after.durationMs.mean - before.durationMs.mean) * (after.count - after.aborted));
 }
 
-/** The mean of before with the shares of after, relative to the mean of before. New routes do not count. */
-function computeMix(before: SiteRange, after: SiteRange, names: readonly string[]): number {
-  let [countBefore, sumBefore, countAfter, sumMixed] = [0, 0, 0, 0];
-  for (const name of names) {
-    const { completed, sumMs } = before.openRange(name);
-    if (completed === 0) continue;
-    const now = after.openRange(name).completed;
-    countBefore += completed;
-    sumBefore += sumMs;
-    countAfter += now;
-    sumMixed += (now * sumMs) / completed;
-  }
-  if (sumBefore === 0 || countAfter === 0) return 0;
-  return sumMixed / countAfter / (sumBefore / countBefore) - 1;
-}
-
+/** A smaller change of the traffic is none, relative. */
 const TRAFFIC = 0.2;
 
-function findConfounder({ releases, atOnce, ...ranges }: ComparedRanges, whole: RouteComparison): string | null {
-  if (releases === null || atOnce) return null;
-  const reason = `confounded: deployed to all pods at once`;
-  const [beforeMs, afterMs] = [ranges.before, ranges.after].map(({ from, to }) => to - from) as [number, number];
-  const traffic = whole.after.count / afterMs / (whole.before.count / beforeMs) - 1;
-  if (!Number.isFinite(traffic) || Math.abs(traffic) < TRAFFIC) return reason;
-  return `${reason}, traffic ${traffic > 0 ? '+' : ''}${Math.round(traffic * 100)} %`;
+/** `', traffic +40 %'` */
+function describeTraffic({ before, after }: ComparedRanges, whole: RouteComparison): string {
+  const rates = [whole.before.count / (before.to - before.from), whole.after.count / (after.to - after.from)] as const;
+  const change = rates[1] / rates[0] - 1;
+  return Math.abs(change) < TRAFFIC ? '' : `, traffic ${change > 0 ? '+' : ''}${Math.round(change * 100)} %`;
 }
 
 function listCaveats(ranges: ComparedRanges, before: SiteRange, after: SiteRange, whole: RouteComparison): string[] {
   const caveats = [...ranges.caveats];
+  const isKnown = whole.before.count > 0 && whole.after.count > 0;
+  if (ranges.releases !== null && !ranges.atOnce && isKnown)
+    caveats.push(`Confounded: deployed to all pods at once${describeTraffic(ranges, whole)}.`);
   if (!before.complete || !after.complete)
     caveats.push('The store could not be read: only what this process remembers is compared.');
   if (whole.before.count === 0) caveats.push('Nothing is known of the range before.');
   if (whole.after.count === 0) caveats.push('Nothing is known of the range after.');
-  if (whole.before.count > 0 && whole.after.count > 0 && whole.latency.ci[0] === -Infinity)
-    caveats.push('Too few windows for an interval.');
+  if (isKnown && whole.latency.ci[0] === -Infinity) caveats.push('Too few windows for an interval.');
   return caveats;
 }
