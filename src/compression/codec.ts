@@ -111,16 +111,11 @@ export function compress(coding: ContentCoding, body: Uint8Array, level: number)
  * How many compressions may occupy the thread pool: one thread always stays free for files, DNS and crypto, and more
  * than there are cores would only queue inside the kernel.
  */
-export function countSlots(threadPoolSize = readThreadPoolSize(process.env), cores = availableParallelism()): number {
-  return Math.max(1, Math.min(threadPoolSize - 1, cores));
-}
-
-/** libuv's own reading of `UV_THREADPOOL_SIZE`: 4 by default, at least 1, at most 1024. */
-export function readThreadPoolSize(environment: Readonly<Record<string, string | undefined>>): number {
-  const given = environment['UV_THREADPOOL_SIZE'];
-  if (given === undefined) return 4;
-  const size = Number.parseInt(given, 10);
-  return Number.isNaN(size) ? 1 : Math.min(Math.max(size, 1), 1024);
+export function countSlots(
+  threadPoolSize = Number(process.env['UV_THREADPOOL_SIZE'] ?? 4),
+  cores = availableParallelism(),
+): number {
+  return Math.max(1, Math.min(threadPoolSize - 1, cores) || 1);
 }
 
 /** A body in a coding, null where it would not be smaller; or the promise of it. */

@@ -11,7 +11,7 @@ import { CompressionEngine } from './engine.js';
 import { checkHandlers } from './handler-metadata.js';
 import { HeldResponse } from './held-response.js';
 import { registerReplyCompress, type FastifyApplication } from './reply-compress.js';
-import { CompressionCounters, RouteCompression } from './route-compression.js';
+import { CompressionCounters } from './counters.js';
 import { readSharedOptions } from './shared-response/shared-response.decorator.js';
 import type { CallerSign } from './shared-response/shared-flight.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
@@ -23,8 +23,6 @@ export class Compression implements Feature {
   private readonly cache: ContentCache;
   /** By controller and handler: controllers that inherit one handler have answers of their own. */
   private readonly sharedRoutes = new Map<Type, Map<Function, SharedRoute>>();
-  /** Handlers for which the log has a line on the own answers of known callers. */
-  private readonly loggedOwn = new Set<string>();
 
   constructor(
     options: ResolvedCompression,
@@ -41,7 +39,7 @@ export class Compression implements Feature {
     const { requests, routes } = this.host;
     checkHandlers(modules, handlers);
     routes.listen((route) => {
-      route.compression = new RouteCompression(route.handler?.uncompressed === true);
+      route.compression = new CompressionCounters();
     });
     requests.sharedAnswers = { find: (controller, handler) => this.findSharedRoute(controller, handler) };
     if (platform.kind === 'fastify') await registerReplyCompress(platform.application as FastifyApplication);
@@ -55,11 +53,11 @@ export class Compression implements Feature {
 
   snapshot(): Pick<PerfSnapshot, 'compression'> {
     const totals = new CompressionCounters();
-    totals.add(this.engine.unrouted.counters);
+    totals.add(this.engine.unrouted);
     const routes: RouteCompressionStats[] = [];
     for (const route of this.host.routes.all) {
-      const counters = (route.compression as RouteCompression | null)?.counters;
-      if (counters === undefined) continue;
+      const counters = route.compression as CompressionCounters | null;
+      if (counters === null) continue;
       totals.add(counters);
       const { compressed, cacheHits, bytesIn, bytesOut } = counters;
       if (compressed > 0) {
@@ -90,14 +88,16 @@ export class Compression implements Feature {
         `@SharedResponse() on "${where}": ${reason}`,
         `@SharedResponse() on "${where}" shares nothing: ${reason}.`,
       );
-    const gaveOwn = (sign: CallerSign): void => this.logOwn(where, sign);
+    let isOwnLogged = false;
+    const gaveOwn = (sign: CallerSign): void => {
+      if (!isOwnLogged) this.logOwn(where, sign);
+      isOwnLogged = true;
+    };
     return new SharedRoute(options, { cache, nowMs: host.nowMs, units: host.units, notShared, gaveOwn });
   }
 
-  /** Logs once, without a count of repeats: signed-in callers are no fault. */
+  /** Called once for each route: signed-in callers are no fault whose repeats are counted. */
   private logOwn(where: string, sign: CallerSign): void {
-    if (this.loggedOwn.has(where)) return;
-    this.loggedOwn.add(where);
     const line =
       `@SharedResponse() on "${where}": a caller that is known by \`${sign}\` got an answer of its own, as all do that \`Cookie\`, ` +
       '`Authorization` or `unit` makes known. To share it, send `Cache-Control: public` or write `forEveryone: true` where it is ' +

@@ -21,8 +21,9 @@ export interface CompressionOptions {
    */
   thresholdBytes?: number;
   /**
-   * Content codings that are offered, in the order of preference. `zstd` needs Node 22.15 or later.
-   * @default what this Node can do of zstd (not where the process is a function of a platform), br, gzip, deflate, in that order
+   * Content codings that are offered, in the order of preference. `zstd` needs Node 22.15 or later, and a request that came over a
+   * socket of Node's.
+   * @default what this Node can do of zstd, br, gzip, deflate, in that order
    */
   encodings?: readonly ContentCoding[];
   /**
@@ -43,27 +44,8 @@ export interface CompressionOptions {
 }
 
 const coding = choice(CONTENT_CODINGS, { default: 'gzip' });
-/**
- * Variables that function platforms set: AWS Lambda, Azure Functions, Google Cloud Functions, Netlify, Vercel. Their adapters take
- * unknown codings for text, and break them: most know gzip, deflate and br.
- */
-const OF_FUNCTIONS = [
-  'AWS_LAMBDA_FUNCTION_NAME',
-  'LAMBDA_TASK_ROOT',
-  'FUNCTIONS_WORKER_RUNTIME',
-  'FUNCTION_TARGET',
-  'FUNCTION_NAME',
-  'NETLIFY',
-  'VERCEL',
-];
-/** Codings that are offered by default in an environment. */
-export function defaultCodings(environment: Readonly<Record<string, string | undefined>>): readonly ContentCoding[] {
-  const isFunction = OF_FUNCTIONS.some((name) => environment[name] !== undefined);
-  return supportedCodings.filter((name) => !isFunction || name !== 'zstd');
-}
-
 const codings = list<ContentCoding>(coding, {
-  default: defaultCodings(process.env),
+  default: supportedCodings,
   what: `a list of ${CONTENT_CODINGS.map((name) => `\`"${name}"\``).join(', ')} with at least one entry`,
 });
 const encodings: Option<readonly ContentCoding[]> = {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { isThenable } from '../core/thenable.js';
@@ -7,10 +8,10 @@ import type { Compressor, Encoded, Encoder } from './codec.js';
 import type { ResolvedCompression } from './compression.options.js';
 import { makeTag, type Body, type CachedBody, type ContentCache } from './content-cache.js';
 import type { HeldHead } from './held-head.js';
-import { findRouteCompression, RouteCompression } from './route-compression.js';
+import { CompressionCounters, findCounters } from './counters.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
 import { isKnown, tagAsNamed, tagRepresentation, translateConditions } from './rules/entity-tag.js';
-import { isCompressible, isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
+import { isCompressible, isLeftAlone, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** Sends the final body of a response; null for none (304). */
@@ -22,10 +23,11 @@ const MAX_HEADER_LENGTH = 128;
 
 /** Decides for every response whether and how it is encoded. */
 export class CompressionEngine {
-  /** State for responses of an unknown route. */
-  readonly unrouted = new RouteCompression();
+  /** Of responses whose route is unknown. */
+  readonly unrouted = new CompressionCounters();
   /** By `Accept-Encoding`: clients send few different ones. */
   private readonly negotiated = new Map<string, ContentCoding | null>();
+  private readonly beyondSockets: readonly ContentCoding[];
 
   constructor(
     private readonly options: ResolvedCompression,
@@ -33,19 +35,21 @@ export class CompressionEngine {
     /** The cache of bodies; with `cache: false` for shared responses only. */
     private readonly cache: ContentCache,
     private readonly report: OncePerCause,
-  ) {}
+  ) {
+    this.beyondSockets = options.encodings.filter((coding) => coding !== 'zstd');
+  }
 
   /** Whether a response goes out as it is because its body is small and nobody shares it. True: it is counted. */
   passesSmall(state: RequestState, status: number, length: number): boolean {
     if (!(length < this.options.thresholdBytes) || status === 304 || state.sharedAnswer !== null) return false;
-    this.count(findRouteCompression(state) ?? this.unrouted);
+    (findCounters(state) ?? this.unrouted).responses += 1;
     return true;
   }
 
   /** Whether a response goes out as it is because of its head. True: it is counted. */
   leaves(head: HeldHead): boolean {
-    if (head.shared !== null || head.status === 304 || this.isEncodable(head)) return false;
-    this.count(head.route);
+    if (head.shared !== null || head.status === 304 || head.isEncodable) return false;
+    head.counters.responses += 1;
     return true;
   }
 
@@ -54,7 +58,7 @@ export class CompressionEngine {
    * client's `If-None-Match` where it has changed. `If-Range` stays: ranges of an encoded body are not ranges of the application's.
    */
   translate(request: IncomingMessage): string | undefined {
-    return translateConditions(request, () => this.negotiate(request.headers['accept-encoding']));
+    return translateConditions(request, () => this.negotiate(request));
   }
 
   /**
@@ -62,7 +66,7 @@ export class CompressionEngine {
    * be waited for. A compressor that fails costs the encoding, not the response.
    */
   send(head: HeldHead, body: Body, deliver: Deliver): void {
-    this.count(head.route);
+    head.counters.responses += 1;
     const { shared } = head;
     if (shared instanceof KeptResponse && head.status === 200) {
       this.countHit(head, shared.entry);
@@ -70,34 +74,34 @@ export class CompressionEngine {
       this.represent(head, shared.entry.source, shared.entry, deliver);
     } else if (shared instanceof SharedFlight) {
       const entry = shared.keep(head, body);
-      const deliverToAll: Deliver = (sent) => this.deliverToAll(shared, head, () => deliver(sent));
+      const deliverToAll: Deliver = (sent) => this.deliverToAll(shared, () => deliver(sent));
       this.represent(head, body, entry, entry === null ? deliver : deliverToAll);
-    } else if (this.isEncodable(head)) this.represent(head, body, null, deliver);
+    } else if (head.isEncodable) this.represent(head, body, null, deliver);
     else deliver(body);
   }
 
   /** Sends a response without a body; a 304 of the application's own gets the Vary and the tag of its 200 (RFC 9110 section 15.4.5). */
   sendNothing(head: HeldHead, deliver: () => void): void {
-    this.count(head.route);
+    head.counters.responses += 1;
     const { shared } = head;
     const type = String(head.header('content-type') ?? 'text/plain');
-    if (head.status === 304 && !head.off && isCompressible(type) && !isLeftAlone(head)) {
+    if (head.status === 304 && !head.isUncompressed && isCompressible(type) && !isLeftAlone(head)) {
       addVary(head);
       tagAsNamed(head);
     }
     if (shared instanceof KeptResponse) this.countHit(head, shared.entry);
-    if (shared instanceof SharedFlight && shared.keep(head, '') !== null) this.deliverToAll(shared, head, deliver);
+    if (shared instanceof SharedFlight && shared.keep(head, '') !== null) this.deliverToAll(shared, deliver);
     else deliver();
   }
 
   /** Gives the answer to a HEAD the headers of its GET; no length where the body of the GET would be encoded. */
   sendHead(head: HeldHead, body: Body | null): void {
     if (head.status === 304) return this.sendNothing(head, () => {});
-    this.count(head.route);
+    head.counters.responses += 1;
     const length = body === null ? head.length : Buffer.byteLength(body);
     if (length !== null && length < this.options.thresholdBytes) return;
     const coding = this.choose(head);
-    const tag = body === null || !this.isEncodable(head) ? this.readTag(head) : this.findTag(head, body, null);
+    const tag = body === null || !head.isEncodable ? this.readTag(head) : this.findTag(head, body, null);
     if (isKnown(head, tag, coding) || coding === null) return;
     head.set('content-encoding', coding);
     head.remove('content-length');
@@ -112,7 +116,7 @@ export class CompressionEngine {
       this.sendHead(head, null);
       return null;
     }
-    this.count(head.route);
+    head.counters.responses += 1;
     // Requests that wait for it need not wait for its end.
     if (head.shared instanceof SharedFlight) head.shared.close(true);
     if (head.length !== null) return null;
@@ -134,37 +138,31 @@ export class CompressionEngine {
   }
 
   /** Delivers an answer, and then gives it to those who wait for it. */
-  private deliverToAll(flight: SharedFlight, head: HeldHead, deliver: () => void): void {
+  private deliverToAll(flight: SharedFlight, deliver: () => void): void {
     try {
       deliver();
     } finally {
-      void flight.publish(head, this.compressor);
+      void flight.publish(this.compressor);
     }
   }
 
-  private count({ counters }: RouteCompression): void {
-    counters.responses += 1;
-  }
-
-  private countHit({ route }: HeldHead, entry: CachedBody): void {
-    route.counters.cacheHits += 1;
+  private countHit({ counters }: HeldHead, entry: CachedBody): void {
+    counters.cacheHits += 1;
     this.cache.touch(entry);
-  }
-
-  /** Whether the body may be encoded: neither its route nor its head forbids it. */
-  private isEncodable(head: HeldHead): boolean {
-    return !head.off && mayEncode(head);
   }
 
   /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
   private choose(head: HeldHead): ContentCoding | null {
-    if (!this.isEncodable(head)) return null;
+    if (!head.isEncodable) return null;
     addVary(head);
-    return this.negotiate(head.requestHeader('accept-encoding'));
+    return this.negotiate(head.request);
   }
 
-  private negotiate(accepted: string | undefined): ContentCoding | null {
-    if (accepted === undefined) return null;
+  private negotiate({ headers, socket }: IncomingMessage): ContentCoding | null {
+    const accepted = headers['accept-encoding'];
+    if (typeof accepted !== 'string') return null;
+    // Adapters of function platforms have sockets of their own. They take zstd for text, and break it.
+    if (!(socket instanceof Socket)) return negotiate(accepted, this.beyondSockets);
     const known = this.negotiated.get(accepted);
     if (known !== undefined) return known;
     const coding = negotiate(accepted, this.options.encodings);
@@ -178,7 +176,8 @@ export class CompressionEngine {
     // An unencoded body below the threshold suits every client: no `Vary`.
     const isSmall = this.isSmall(body);
     const coding = isSmall ? null : this.choose(head);
-    const entry = shared ?? (isSmall ? null : this.findRepeated(head, body));
+    const mayRepeat = !isSmall && this.options.cache !== null && head.shared === null && mayKeep(head, head.method);
+    const entry = shared ?? (mayRepeat ? this.findRepeated(head, body) : null);
     const tag = isSmall && entry === null ? this.readTag(head) : this.findTag(head, body, entry);
     const sendPlain = (): void => {
       if (isKnown(head, tag, null)) return deliver(null);
@@ -192,7 +191,7 @@ export class CompressionEngine {
       if (encoded === null) return sendPlain();
       head.set('content-encoding', coding);
       head.set('content-length', encoded.byteLength);
-      head.route.counters.addEncoded(entry?.byteLength ?? Buffer.byteLength(body), encoded.byteLength);
+      head.counters.addEncoded(entry?.byteLength ?? Buffer.byteLength(body), encoded.byteLength);
       deliver(encoded);
     };
     const sendUnencoded = (error: unknown): void => {
@@ -201,7 +200,9 @@ export class CompressionEngine {
     };
     let encoded: Encoded;
     try {
-      encoded = this.encode(head, coding, body, entry ?? this.addRepeated(head, body, tag));
+      // Most bodies never repeat: one is kept when it comes for the second time.
+      const isRepeated = entry === null && mayRepeat && this.cache.hasSeen(tag ?? makeTag(body));
+      encoded = this.encode(head, coding, body, isRepeated ? this.cache.add(body) : entry);
     } catch (error) {
       return sendUnencoded(error);
     }
@@ -215,20 +216,11 @@ export class CompressionEngine {
     return this.compressor.encode(coding, bytes, 'once', () => !head.gone);
   }
 
-  private mayRepeat(head: HeldHead): boolean {
-    return this.options.cache !== null && head.shared === null && mayKeep(head, head.method);
-  }
-
   /** The cached form of a body that has come twice before. */
   private findRepeated(head: HeldHead, body: Body): CachedBody | null {
-    const known = this.mayRepeat(head) ? this.cache.find(body) : null;
-    if (known !== null) head.route.counters.cacheHits += 1;
+    const known = this.cache.find(body);
+    if (known !== null) head.counters.cacheHits += 1;
     return known;
-  }
-
-  /** Keeps a body that comes for the second time: most bodies never repeat, and cost nothing. */
-  private addRepeated(head: HeldHead, body: Body, tag: string | null): CachedBody | null {
-    return this.mayRepeat(head) && this.cache.hasSeen(tag ?? makeTag(body)) ? this.cache.add(body) : null;
   }
 
   private readTag(head: HeldHead): string | null {

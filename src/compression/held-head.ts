@@ -1,9 +1,9 @@
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http';
-import { STATUS_CODES, ServerResponse } from 'node:http';
+import { ServerResponse } from 'node:http';
 import type { RequestState } from '../request/request-state.js';
 import { findState } from '../request/tracker.js';
-import { findRouteCompression, type RouteCompression } from './route-compression.js';
-import { isWritable, present, type FieldValue, type ResponseHead } from './rules/policy.js';
+import { findCounters, type CompressionCounters } from './counters.js';
+import { mayEncode, present, type FieldValue, type ResponseHead } from './rules/policy.js';
 import { KeptResponse, type SharedFlight } from './shared-response/shared-flight.js';
 
 interface AnyResponse extends ServerResponse {
@@ -15,29 +15,32 @@ interface AnyResponse extends ServerResponse {
 /** Whether the client has gone; an HTTP/2 response shows it on its stream. */
 export const hasGone = (response: AnyResponse): boolean => response.destroyed || response.stream?.destroyed === true;
 
-/** `writeHead`'s headers: an object, a flat list of names and values, or a list of pairs. */
+/** `writeHead`'s headers: an object, or a list of names and values. */
 type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefined;
 
 /** The head of a response that the application has given, and Node has not sent. */
 export class HeldHead implements ResponseHead {
   /** The status when the application had answered: a change while the body is being encoded comes too late. */
   status: number;
-  readonly route: RouteCompression;
+  readonly counters: CompressionCounters;
+  /** Neither its route nor the head forbids a coding. */
+  readonly isEncodable: boolean;
   private readonly prototype: ServerResponse;
 
   constructor(
     readonly state: RequestState,
-    private readonly request: IncomingMessage,
+    readonly request: IncomingMessage,
     private readonly response: AnyResponse,
-    unrouted: RouteCompression,
+    unrouted: CompressionCounters,
     /** The client's own `If-None-Match`, which the application may see otherwise. */
     private readonly ifNoneMatch: string | undefined,
   ) {
     this.status = response.statusCode;
-    this.route = findRouteCompression(state) ?? unrouted;
+    this.counters = findCounters(state) ?? unrouted;
     this.prototype = Object.getPrototypeOf(response) as ServerResponse;
     // The handler has answered: the client's conditional headers become visible again.
     if (state.hiddenConditions !== null) Object.assign(request.headers, state.hiddenConditions);
+    this.isEncodable = !this.isUncompressed && mayEncode(this);
   }
 
   get method(): string {
@@ -49,14 +52,14 @@ export class HeldHead implements ResponseHead {
     return hasGone(this.response);
   }
 
-  /** `@NoCompression()` decorates its handler. */
-  get off(): boolean {
-    return this.route.off || this.state.uncompressed;
-  }
-
   /** Others wait for this response (a flight), or it was kept for others before; null for a response of its own. */
   get shared(): SharedFlight | KeptResponse | null {
     return this.state.sharedAnswer as SharedFlight | KeptResponse | null;
+  }
+
+  /** `@NoCompression()` decorates its handler. */
+  get isUncompressed(): boolean {
+    return this.state.uncompressed;
   }
 
   /** A kept answer replaces the body of this response. */
@@ -83,7 +86,7 @@ export class HeldHead implements ResponseHead {
     return this.response.getHeaders();
   }
 
-  requestHeader(name: 'accept-encoding' | 'if-none-match' | 'if-modified-since' | 'cache-control'): string | undefined {
+  requestHeader(name: 'if-none-match' | 'cache-control'): string | undefined {
     if (name === 'if-none-match' && this.ifNoneMatch !== undefined) return this.ifNoneMatch;
     return this.request.headers[name];
   }
@@ -127,29 +130,30 @@ export function readLength({ headers }: GivenHead): number {
   return Number(headers['content-length']);
 }
 
-/** Sets a head on the response, as `writeHead` does. False, and nothing is set, where Node refuses it: it throws at the usual place. */
-export function applyHead(response: ServerResponse, { status, reason, headers }: GivenHead): boolean {
-  // HTTP/2 has no reason phrase, and Node warns of one that is read.
-  const phrase = response instanceof ServerResponse ? response.statusMessage || STATUS_CODES[status] : undefined;
-  const isStandard = reason === undefined && phrase === STATUS_CODES[status];
-  if (!(status >= 100 && status <= 999) || !(isStandard || isWritable([['reason', reason ?? phrase ?? '']])))
-    return false;
-  if (Array.isArray(headers) && (Array.isArray(headers[0]) || headers.length % 2 === 1)) return false;
-  const pairs = listPairs(headers);
-  if (!isWritable(pairs)) return false;
-  if (response instanceof ServerResponse) response.statusMessage = reason ?? phrase ?? 'unknown';
-  response.statusCode = status;
-  if (Array.isArray(headers)) {
-    for (const [name] of pairs) response.removeHeader(name);
-    for (const [name, value] of pairs) response.appendHeader(name, value as string | string[]);
-  } else for (const [name, value] of pairs) response.setHeader(name, value);
-  return true;
-}
+/** Characters that Node refuses in a reason phrase. */
+const REFUSED = /[^\t\x20-\x7e\x80-\xff]/;
 
-function listPairs(headers: GivenHeaders): [string, OutgoingHttpHeader][] {
-  if (!Array.isArray(headers)) return Object.entries(headers ?? {}) as [string, OutgoingHttpHeader][];
-  const names = headers.filter((_, index) => index % 2 === 0);
-  return names.map((name, index) => [String(name), headers[2 * index + 1]!]);
+/**
+ * Sets a head on the response, as `writeHead` does. False, and nothing is set, for a list of headers, which goes out unencoded, and for
+ * a status or reason that Node refuses.
+ * @throws Node's own error for a header that it refuses
+ */
+export function applyHead(response: ServerResponse, { status, reason, headers }: GivenHead): boolean {
+  if (Array.isArray(headers) || !(status >= 100 && status <= 999)) return false;
+  // HTTP/2 has no reason phrase, and Node warns of one that is read.
+  const isHttp1 = response instanceof ServerResponse;
+  if (REFUSED.test(reason ?? (isHttp1 ? response.statusMessage : undefined) ?? '')) return false;
+  response.statusCode = status;
+  const before = response.getHeaderNames();
+  const names = Object.keys(headers ?? {});
+  try {
+    for (const name of names) response.setHeader(name, headers![name]!);
+  } catch (error) {
+    for (const name of names) if (!before.includes(name.toLowerCase())) response.removeHeader(name);
+    throw error;
+  }
+  if (isHttp1 && reason !== undefined) response.statusMessage = reason;
+  return true;
 }
 
 export type Given = [chunk?: unknown, encoding?: unknown, callback?: unknown];

@@ -36,7 +36,6 @@ export class HeldResponse implements Hold {
   private wholeLength: number | null = null;
   /** Arguments of a write with all of the declared body, or all but a byte: it waits for `end`. */
   private kept: Given | null = null;
-  private reason: readonly string[] = [];
   /** Functions that others had set on the response itself before. */
   private readonly own: Partial<Sending> = {};
   /** The client's `If-None-Match`, where the application sees another. */
@@ -86,10 +85,10 @@ export class HeldResponse implements Hold {
     const isSmall = this.engine.passesSmall(this.state, head.status, readLength(head));
     if (isSmall || !applyHead(this.response, head)) return this.passHead(given);
     this.known = null;
-    if (head.reason !== undefined) this.reason = [head.reason];
-    if (this.engine.leaves(this.head)) return this.passHead([head.status, ...this.reason]);
+    if (this.engine.leaves(this.head)) return this.passHead([head.status]);
     this.phase = 'headed';
-    this.head.showAnswered();
+    // An implied head of a whole body is mostly sent before the application looks at it.
+    if (this.wholeLength === null) this.head.showAnswered();
     return this.response;
   }
 
@@ -209,6 +208,7 @@ export class HeldResponse implements Hold {
       if (this.wholeLength !== null && sent !== null) this.wholeLength = Buffer.byteLength(sent);
       this.deliver([sent ?? undefined, undefined, findCallback(given)]);
     });
+    if (this.phase === 'ended') this.head.showAnswered();
   }
 
   private pass(given: Given): void {
@@ -242,7 +242,7 @@ export class HeldResponse implements Hold {
     const { head } = this;
     this.phase = 'passing';
     this.addLength(head.status);
-    this.send('writeHead', head.status, ...(head.status === this.response.statusCode ? this.reason : []));
+    this.send('writeHead', head.status);
   }
 
   private openStream(): void {
@@ -263,7 +263,7 @@ export class HeldResponse implements Hold {
     if (response.destroyed) return;
     this.phase = 'passing';
     if (error === null) {
-      head.route.counters.addEncoded(stream!.bytesIn, stream!.bytesOut);
+      head.counters.addEncoded(stream!.bytesIn, stream!.bytesOut);
       this.send('end');
     } else {
       engine.reportFailure(error);

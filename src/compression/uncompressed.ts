@@ -1,8 +1,16 @@
-import type { Type } from '@nestjs/common';
-import { decorateMethods, requireMethod, wrapMethod } from '../request/decorated-method.js';
+import { UseGuards, type CanActivate } from '@nestjs/common';
+import { requireMethod } from '../request/decorated-method.js';
+import { GUARDS_METADATA } from '../request/nest-metadata.js';
 import { storedRequest } from '../request/request-state.js';
-import { routeMethodNames } from '../request/handlers.js';
-import { NO_COMPRESSION_METADATA } from '../request/route-handler.js';
+
+/** Marks the request before interceptors and the handler run: an interceptor may answer in the handler's place. */
+class NoCompressionGuard implements CanActivate {
+  canActivate(): true {
+    const state = storedRequest();
+    if (state !== undefined) state.uncompressed = true;
+    return true;
+  }
+}
 
 /**
  * Sends the responses of a handler, or of every handler of a controller, without a content coding and keeps none of them
@@ -11,22 +19,15 @@ import { NO_COMPRESSION_METADATA } from '../request/route-handler.js';
  * no route the boot stops with `PERF_ERR_DECORATOR`.
  */
 export function NoCompression(): MethodDecorator & ClassDecorator {
-  const skipCompression = (descriptor: PropertyDescriptor): void =>
-    wrapMethod(descriptor, (method) => ({
-      wrapper(this: unknown, ...parameters: unknown[]): unknown {
-        const state = storedRequest();
-        if (state !== undefined) state.uncompressed = true;
-        return method.apply(this, parameters);
-      },
-      metadata: [[NO_COMPRESSION_METADATA, true]],
-    }));
+  const useGuard = UseGuards(new NoCompressionGuard());
   return (target: object, key?: string | symbol, descriptor?: PropertyDescriptor): void => {
-    if (key !== undefined) return skipCompression(requireMethod('@NoCompression()', target, key, descriptor));
-    // Covers routes of subclasses, and for answers that an interceptor gives in the handler's place.
-    Reflect.defineMetadata(NO_COMPRESSION_METADATA, true, target);
-    decorateMethods(target as Type, routeMethodNames(target as Type), skipCompression);
+    if (key === undefined) useGuard(target as Function);
+    else useGuard(target, key, requireMethod('@NoCompression()', target, key, descriptor));
   };
 }
 
-/** Whether `@NoCompression()` decorates a method, or the class of a route. */
-export const isUncompressed = (handler: object): boolean => Reflect.hasMetadata(NO_COMPRESSION_METADATA, handler);
+/** Whether `@NoCompression()` decorates a method. */
+export const isUncompressed = (method: object): boolean =>
+  ((Reflect.getMetadata(GUARDS_METADATA, method) ?? []) as unknown[]).some(
+    (guard) => guard instanceof NoCompressionGuard,
+  );

@@ -106,7 +106,6 @@ function joinHandlers(handlers: readonly RouteHandler[]): RouteHandler | null {
     ...first,
     name: names.join(' | '),
     skipped: handlers.every(({ skipped }) => skipped),
-    uncompressed: handlers.some(({ uncompressed }) => uncompressed),
     slowMs: slow.every((ms) => ms === slow[0]) ? slow[0]! : null,
   };
 }

@@ -86,7 +86,7 @@ export class RequestState implements Linked<RequestState> {
   knownUnit: Unit | null | undefined = undefined;
   // Deferred work that the request has armed.
   work: { ended(state: RequestState): void; readonly committed: readonly string[] } | null = null;
-  // Compression: `@NoCompression()` decorates the handler that has run; the wrapped response; the shared answer that the request
+  // Compression: `@NoCompression()` decorates the handler; the wrapped response; the shared answer that the request
   // makes or gets; the conditional headers that are hidden from the application while it makes one.
   uncompressed = false;
   heldResponse: object | null = null;

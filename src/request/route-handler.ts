@@ -3,7 +3,6 @@ import { PATH_METADATA } from './nest-metadata.js';
 
 export const SKIP_METADATA = 'perf:skip';
 export const SLOW_METADATA = 'perf:slow-ms';
-export const NO_COMPRESSION_METADATA = 'perf:no-compression';
 
 export const servesRoute = (method: object): boolean => Reflect.hasMetadata(PATH_METADATA, method);
 
@@ -14,6 +13,5 @@ export function readHandler(controller: { readonly name: string }, method: objec
     name: `${controller.name}.${methodName}`,
     skipped: read(SKIP_METADATA) === true,
     slowMs: (read(SLOW_METADATA) as number | undefined) ?? null,
-    uncompressed: read(NO_COMPRESSION_METADATA) === true,
   };
 }

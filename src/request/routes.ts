@@ -11,8 +11,6 @@ export interface RouteHandler {
   readonly skipped: boolean;
   /** The milliseconds of `@SlowMs()`; null: the application's option counts. */
   readonly slowMs: number | null;
-  /** `@NoCompression()` decorates the method or its class. */
-  readonly uncompressed: boolean;
 }
 
 /** One method and pattern of the application, made when the framework registers it. */

@@ -30,30 +30,25 @@ const IF_NONE_MATCH = 'if-none-match';
  * answer would have. Runs before any reader of its headers. Returns the former `If-None-Match`, where that has changed.
  */
 export function translateConditions(request: IncomingMessage, coding: () => ContentCoding | null): string | undefined {
-  const rawHeaders = listRawHeaders(request);
-  let before: string | undefined;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const { length } = rawHeaders[i]!;
-    if (length !== IF_MATCH.length && length !== IF_NONE_MATCH.length) continue;
-    const name = rawHeaders[i]!.toLowerCase();
-    const given = rawHeaders[i + 1]!;
-    if ((name !== IF_MATCH && name !== IF_NONE_MATCH) || !given.includes(';')) continue;
-    const isMatch = name === IF_MATCH;
-    const wanted = isMatch ? null : coding();
-    if (!isMatch && wanted === null) continue;
-    const translated = restoreTags(given, wanted);
-    if (translated === given) continue;
-    if (!isMatch) before ??= request.headers[IF_NONE_MATCH];
-    rawHeaders[i + 1] = translated;
-    request.headers[name] = restoreTags(String(request.headers[name]), wanted);
-  }
-  return before;
+  if (!mayHaveConditions(request)) return undefined;
+  const { headers } = request;
+  const { [IF_MATCH]: ifMatch, [IF_NONE_MATCH]: ifNoneMatch } = headers;
+  if (ifMatch !== undefined) headers[IF_MATCH] = restoreTags(ifMatch, null);
+  if (ifNoneMatch?.includes(';') !== true) return undefined;
+  const wanted = coding();
+  if (wanted === null) return undefined;
+  headers[IF_NONE_MATCH] = restoreTags(ifNoneMatch, wanted);
+  return ifNoneMatch;
 }
 
-/** Requests of function platforms have parsed headers alone. */
-function listRawHeaders({ rawHeaders, headers }: IncomingMessage): string[] {
-  if (rawHeaders.length > 0) return rawHeaders;
-  return Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
+/** Reads raw headers: the parsed ones are made at their first use. Requests of function platforms have parsed headers alone. */
+function mayHaveConditions({ rawHeaders }: IncomingMessage): boolean {
+  if (rawHeaders.length === 0) return true;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const { length } = rawHeaders[i]!;
+    if (length === IF_MATCH.length || length === IF_NONE_MATCH.length) return true;
+  }
+  return false;
 }
 
 /** Whether `If-None-Match` names the tag that a 200 would carry, by weak comparison (RFC 9110 section 13.1.2). */
@@ -76,25 +71,16 @@ export function tagAsNamed(head: HeldHead): void {
  * has that already; the response is then a 304 without a body (RFC 9110 section 13).
  */
 export function isKnown(head: HeldHead, base: string | null, coding: ContentCoding | null): boolean {
-  if (base === null) return isNotModified(head);
+  if (base === null) return false;
   const tag = coding === null ? base : tagRepresentation(base, coding);
   if (tag !== head.header('etag')) head.set('etag', tag);
   const ifNoneMatch = head.requestHeader(IF_NONE_MATCH);
-  if (ifNoneMatch === undefined) return isNotModified(head);
-  if (!mayBeFresh(head)) return false;
+  if (ifNoneMatch === undefined || !mayBeFresh(head)) return false;
   if (namesTag(ifNoneMatch, tag)) return answerNotModified(head);
   if (coding === null || !namesTag(ifNoneMatch, base)) return false;
   // The client has it unencoded, and the same content is good either way.
   head.set('etag', base);
   return answerNotModified(head);
-}
-
-/** `If-Modified-Since`, which counts without `If-None-Match` (RFC 9110 section 13.1.3). The framework checks unshared responses. */
-function isNotModified(head: HeldHead): boolean {
-  if (head.shared === null || head.requestHeader(IF_NONE_MATCH) !== undefined || !mayBeFresh(head)) return false;
-  const since = Date.parse(head.requestHeader('if-modified-since') ?? '');
-  const modified = Date.parse(String(head.header('last-modified') ?? ''));
-  return modified <= since && answerNotModified(head);
 }
 
 function answerNotModified(head: HeldHead): true {

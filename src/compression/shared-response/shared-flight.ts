@@ -6,8 +6,6 @@ import type { Body, CachedBody, ContentCache } from '../content-cache.js';
 import {
   hasMember,
   isEncoded,
-  isForOne,
-  isWritable,
   listValue,
   mayKeep,
   readArgument,
@@ -26,15 +24,13 @@ export class KeptResponse {
     readonly entry: CachedBody,
     /** The headers that the handler and its interceptors have set; headers set before it belong to each request. */
     readonly headers: readonly KeptHeader[],
-    /** Headers that were set before the handler, and that it has removed. */
-    readonly removed: readonly string[],
     /** Monotonic milliseconds. */
     readonly expiresMs: number,
     /** Until then it serves while the next one is made, monotonic milliseconds. */
     readonly staleUntilMs: number,
     /** Its headers allow it for known callers too. */
     private readonly isPublic: boolean,
-    /** Time of its origin by its `Age`, monotonic milliseconds; null: its headers give caches no lifetime. */
+    /** Monotonic milliseconds; null: its headers give caches no lifetime. */
     private readonly bornMs: number | null,
   ) {}
 
@@ -116,28 +112,23 @@ export class SharedFlight {
       return null;
     }
     const control = head.header('cache-control');
-    const freshMs = readFreshMs(head);
+    const freshMs = readFreshMs(control);
     const now = route.host.nowMs();
     const expiresMs = now + Math.min(route.ttlMs, freshMs);
-    const bornMs = freshMs === Number.POSITIVE_INFINITY ? null : now - readAgeMs(head);
+    const bornMs = freshMs === Number.POSITIVE_INFINITY ? null : now;
     const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : route.ttlMs;
-    const removed = Object.keys(this.headersBefore).filter((name) => head.header(name) === undefined);
-    this.kept = new KeptResponse(entry, headers, removed, expiresMs, expiresMs + staleMs, isForAll(control), bornMs);
+    this.kept = new KeptResponse(entry, headers, expiresMs, expiresMs + staleMs, isForAll(control), bornMs);
     this.flying = false;
     return entry;
   }
 
   /**
    * Publishes the answer once it is encoded as its predecessor was: until then the predecessor is served, so that no request waits
-   * for a compression. Publishes nothing where a header added while the head was written forbids it.
+   * for a compression.
    */
-  async publish(head: ResponseHead, compressor: Compressor): Promise<void> {
+  async publish(compressor: Compressor): Promise<void> {
     const { kept, previous } = this;
     if (kept === null) return;
-    if (isForOne(head)) {
-      this.route.host.notShared(FOR_ONE);
-      return this.end('not-shareable');
-    }
     const codings = new Set([...kept.entry.codings, ...(previous?.entry.codings ?? [])]);
     // A failing compressor is reported where the body is sent; the answer itself is fine.
     await settleAll([...codings].map(async (coding) => kept.entry.encoded(coding, compressor, true)));
@@ -167,12 +158,12 @@ export class SharedFlight {
 
   private mayServeOthers(head: SharedHead): boolean {
     const control = head.header('cache-control');
-    if (!mayKeep(head, head.method) || isEncoded(head) || hasMember(control, 'no-cache') || readFreshMs(head) <= 0) {
-      if (head.status === 200) this.route.host.notShared(FOR_ONE);
+    if (!mayKeep(head, head.method) || isEncoded(head) || hasMember(control, 'no-cache') || readFreshMs(control) <= 0) {
+      if (head.status === 200) {
+        this.route.host.notShared('it has `Set-Cookie`, a coding of its own, or a `Cache-Control` against it');
+      }
       return false;
     }
-    // A head that Node refuses fails for its own request only.
-    if (!isWritable(Object.entries(head.headers()))) return false;
     if (!this.coversVary(head.header('vary'))) return false;
     if (this.own === null || isForAll(control)) return true;
     this.route.host.gaveOwn(this.own);
@@ -216,29 +207,15 @@ const CORS_MEMBERS: ReadonlySet<string> = new Set([
 /** Headers that describe the body: kept whichever layer has set them, even to the value of another request. */
 const DESCRIBES_BODY = /^(?:content-(?!security-policy|length)|cache-control$|etag$|expires$|last-modified$)/;
 
-const FOR_ONE = 'it has `Set-Cookie`, a coding of its own, or a `Cache-Control` against it';
-
 /** With these a cache that others share serves nothing stale (RFC 9111 sections 5.2.2.2, 5.2.2.8, 5.2.2.10). */
 const MUST_BE_FRESH = ['must-revalidate', 'proxy-revalidate', 's-maxage'];
 
-/** Freshness lifetime by the answer's own headers (RFC 9111 section 4.2.1), milliseconds. */
-function readFreshMs(head: ResponseHead): number {
-  const control = head.header('cache-control');
+/** Freshness lifetime by the answer's own `Cache-Control` (RFC 9111 section 4.2.1), milliseconds. */
+function readFreshMs(control: FieldValue): number {
   const given = readArgument(control, 's-maxage') ?? readArgument(control, 'max-age');
-  const expires = head.header('expires');
-  if (given === undefined) {
-    if (expires === undefined) return Number.POSITIVE_INFINITY;
-    // An invalid date counts as expired, as "0" does (section 5.3).
-    const at = Date.parse(String(expires));
-    return Number.isNaN(at) ? 0 : at - Date.now();
-  }
+  if (given === undefined) return Number.POSITIVE_INFINITY;
   const seconds = Number(given);
-  return Number.isNaN(seconds) ? 0 : seconds * 1000 - readAgeMs(head);
-}
-
-function readAgeMs(head: ResponseHead): number {
-  const seconds = Number(head.header('age') ?? 0);
-  return seconds > 0 ? seconds * 1000 : 0;
+  return Number.isNaN(seconds) ? 0 : seconds * 1000;
 }
 
 /** Whether an answer to a known caller may serve others (RFC 9111 section 3.5). */

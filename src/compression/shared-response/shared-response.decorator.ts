@@ -8,7 +8,6 @@ import { PerfError } from '../../core/perf.error.js';
 import { storedRequest, type RequestState } from '../../request/request-state.js';
 import { findTracker, findState } from '../../request/tracker.js';
 import { hasGone } from '../held-head.js';
-import { isUncompressed } from '../uncompressed.js';
 import type { CallerSign, Headers, KeptResponse, SharedFlight } from './shared-flight.js';
 import type { SharedResponseOptions, SharedRoute } from './shared-route.js';
 
@@ -78,11 +77,7 @@ interface HttpRequest extends IncomingMessage {
   baseUrl?: string;
 }
 interface HttpResponse {
-  send(body?: unknown): unknown;
   getHeaders(): Headers;
-  removeHeader(name: string): unknown;
-  /** Set by Fastify: headers that middleware has put there would show through. */
-  readonly raw?: HttpResponse;
 }
 
 /**
@@ -97,9 +92,7 @@ export class SharedResponseGuard implements CanActivate {
     const routes = state?.owner.sharedAnswers ?? null;
     // A GET with a body would put its own into the answer of everybody.
     if (state === null || routes === null || hasBody(request.headers)) return true;
-    const handler = context.getHandler();
-    if (isUncompressed(handler)) state.uncompressed = true;
-    const shared = routes.find(context.getClass(), handler) as SharedRoute;
+    const shared = routes.find(context.getClass(), context.getHandler()) as SharedRoute;
     const admission = await shared.admit({
       method: request.method ?? 'GET',
       urls: readTargets(request),
@@ -122,8 +115,7 @@ export class SharedResponseGuard implements CanActivate {
 
 /** An adapter's own response may be any object: there Node's is read and written. */
 function headersOn(response: Partial<HttpResponse>, state: RequestState): HttpResponse {
-  const isKnown = typeof response.getHeaders === 'function' && typeof response.removeHeader === 'function';
-  return (isKnown ? response : state.response) as HttpResponse;
+  return (typeof response.getHeaders === 'function' ? response : state.response) as HttpResponse;
 }
 
 /** The first sign of a known caller; `isForSomebody` reads `unit`, after the headers. */
@@ -175,10 +167,6 @@ function lead(flight: SharedFlight, state: RequestState): void {
 /** Sends a kept answer, as a handler would: the application's wrappers of the response see it. */
 function answer(kept: KeptResponse, state: RequestState, response: HttpResponse): void {
   state.sharedAnswer = kept;
-  for (const name of kept.removed) {
-    response.removeHeader(name);
-    response.raw?.removeHeader(name);
-  }
   const age = kept.ageAt(monotonicMs());
   const headers: Record<string, string | number | readonly string[]> = {
     ...Object.fromEntries(kept.headers),

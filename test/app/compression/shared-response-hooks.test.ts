@@ -21,20 +21,6 @@ describe.each(adapters)('@SharedResponse between middleware and hooks on %s', (a
   const get = (path: string, headers: Record<string, string> = {}) =>
     callAccepting(`${test.url}/${path}`, 'br', { headers });
 
-  it('removes from every answer what the handler has removed', async () => {
-    const helmet = (_: unknown, response: ServerResponse, next: () => void): void => {
-      response.setHeader('x-frame-options', 'DENY');
-      next();
-    };
-    await start((app) => void app.use(helmet));
-    expect((await get('s/buffer')).headers['x-frame-options']).toBe('DENY');
-    for (const text of ['{"n":2}', '{"n":2}']) {
-      const { headers, text: body } = await get('s/embeddable');
-      expect([body, headers['x-frame-options']]).toEqual([text, undefined]);
-    }
-    expect((await get('s/buffer')).headers['x-frame-options']).toBe('DENY');
-  });
-
   it('throws nothing that a tracer around the route would record, and runs interceptors for no hit', async () => {
     const thrown: unknown[] = [];
     let intercepted = 0;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compress, Compressor, countSlots, readThreadPoolSize } from '../../../src/compression/codec.js';
+import { compress, Compressor, countSlots } from '../../../src/compression/codec.js';
 
 const none = { zstd: null, br: null, gzip: null };
 const body = Buffer.from('flight 4711 '.repeat(5_000));
@@ -11,19 +11,9 @@ describe('the compressor', () => {
     [1, 8, 1],
     [128, 16, 16],
     [2, 1, 1],
+    [Number.NaN, 8, 1],
   ])('leaves a thread free: a pool of %i on %i cores runs %i', (pool, cores, slots) => {
     expect(countSlots(pool, cores)).toBe(slots);
-  });
-
-  it.each([
-    [undefined, 4],
-    ['1', 1],
-    ['0', 1],
-    ['16', 16],
-    ['x', 1],
-    ['99999', 1024],
-  ])('reads UV_THREADPOOL_SIZE %s as libuv does: %i', (given, size) => {
-    expect(readThreadPoolSize(given === undefined ? {} : { UV_THREADPOOL_SIZE: given })).toBe(size);
   });
 
   it('runs as many as it has slots, the others in the order in which they came, and frees the slot of a failure', async () => {

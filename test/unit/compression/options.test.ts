@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compressionOption, defaultCodings } from '../../../src/compression/compression.options.js';
+import { compressionOption } from '../../../src/compression/compression.options.js';
 import { supportedCodings } from '../../../src/compression/rules/accept-encoding.js';
 import { SharedResponse } from '../../../src/compression/shared-response/shared-response.decorator.js';
 
@@ -25,19 +25,6 @@ describe('the compression options', () => {
     expect(read(true)).toEqual(read(undefined));
     expect(read(false)).toBeNull();
     expect(read({ cache: false })?.cache).toBeNull();
-  });
-
-  it('offer no zstd where the process is a function of a platform, unless they are asked to', () => {
-    expect(defaultCodings({})).toEqual(supportedCodings);
-    for (const name of [
-      'AWS_LAMBDA_FUNCTION_NAME',
-      'FUNCTIONS_WORKER_RUNTIME',
-      'FUNCTION_TARGET',
-      'NETLIFY',
-      'VERCEL',
-    ]) {
-      expect(defaultCodings({ [name]: '1' })).toEqual(['br', 'gzip', 'deflate']);
-    }
   });
 
   it('offer what this Node can do of what is asked for, in that order, each once', () => {

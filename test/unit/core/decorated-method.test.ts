@@ -10,7 +10,7 @@ const tagged: MethodDecorator = (_target, _key, descriptor) => {
 
 describe('a method that is wrapped', () => {
   class Orders {
-    @NoCompression()
+    @Experiment('gate')
     @SetMetadata('roles', ['admin'])
     @tagged
     find(id: string, _detail: boolean): string {
@@ -31,7 +31,7 @@ describe('a method that is wrapped', () => {
     const see: MethodDecorator = (_target, _key, { value }) => void seen.push(value);
     class Seen {
       @see
-      @NoCompression()
+      @Experiment('gate')
       @see
       find(): void {}
     }

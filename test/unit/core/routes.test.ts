@@ -15,7 +15,6 @@ beforeEach(() => {
       name,
       skipped: false,
       slowMs: null,
-      uncompressed: false,
     };
   };
   routes.findHandler = find;

@@ -93,7 +93,7 @@ describe('the engine of experiments', () => {
     const { engine } = engineWith();
     const state = request();
     engine.isOn(state, 'a');
-    const handler = { name: 'C.m', skipped: true, slowMs: null, uncompressed: false };
+    const handler = { name: 'C.m', skipped: true, slowMs: null };
     end(engine, state, new Route('GET', '/skipped', handler, () => {}));
     expect(engine.totals()).toMatchObject({ gates: [] });
   });

@@ -10,11 +10,11 @@ import {
 describe('entity tags', () => {
   it('are strong, the same for one content and different for every representation', () => {
     const tag = makeTag('{"a":1}');
-    expect(tag).toMatch(/^"[\w-]{27}"$/);
+    expect(tag).toMatch(/^"7-[\da-z]+"$/);
     expect(makeTag(Buffer.from('{"a":1}'))).toBe(tag);
     expect(makeTag('{"a":2}')).not.toBe(tag);
     const tags = [tag, tagRepresentation(tag, 'br'), tagRepresentation(tag, 'gzip')];
-    expect(tags[1]).toMatch(/^W\/"[\w-]{27};;br"$/);
+    expect(tags[1]).toMatch(/^W\/"7-[\da-z]+;;br"$/);
     expect(new Set(tags).size).toBe(3);
   });
 

@@ -59,7 +59,7 @@ export function route({
   const land = async (admission: Admission, body: string, view = answer()): Promise<boolean> => {
     const { flight } = admission as { flight: SharedFlight };
     const isKept = flight.keep(view, body) !== null;
-    await flight.publish(view, compressor);
+    await flight.publish(compressor);
     return isKept;
   };
   const slots = (): number => (shared as unknown as { slots: Map<string, unknown> }).slots.size;

@@ -68,7 +68,7 @@ describe('a stack sample', () => {
   });
 
   it('describes itself in plain values where the thread wants that', () => {
-    const handler = { name: 'A.b', skipped: false, slowMs: null, uncompressed: false };
+    const handler = { name: 'A.b', skipped: false, slowMs: null };
     state.route = new Route('GET', '/a/:id', handler, () => {});
     words[WORD.described] = 1;
     const description = requestContext.run(state, sample) as object;

@@ -23,17 +23,10 @@ export class CompressionCounters {
   }
 }
 
-/** Compression's state of a route. `off`: its responses are sent without a content coding. */
-export class RouteCompression {
-  readonly counters = new CompressionCounters();
-
-  constructor(readonly off = false) {}
-}
-
 /** The module's own paths, such as `/metrics`: they are encoded, and not counted. */
-const OWN_PATHS = new RouteCompression();
+const OWN_PATHS = new CompressionCounters();
 
-/** Compression's state of a request's route; null where the route is unknown. */
-export function findRouteCompression({ route }: RequestState): RouteCompression | null {
-  return route === null ? null : ((route.compression as RouteCompression | null) ?? OWN_PATHS);
+/** The counters of a request's route; null where the route is unknown. */
+export function findCounters({ route }: RequestState): CompressionCounters | null {
+  return route === null ? null : ((route.compression as CompressionCounters | null) ?? OWN_PATHS);
 }
