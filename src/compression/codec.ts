@@ -70,8 +70,6 @@ const CHUNK_BYTES = 64 * KIB;
 const chooseWindow = (byteLength: number): number =>
   Math.min(Math.max(Math.ceil(Math.log2(Math.max(byteLength, 1))), 16), 22);
 
-const ZSTD_DEFAULT_LEVEL = 3;
-
 /** `byteLength` null: a stream, whose length is unknown. */
 function chooseOptions(coding: ContentCoding, level: number, byteLength: number | null): object {
   const length = byteLength ?? MIB;
@@ -86,15 +84,9 @@ function chooseOptions(coding: ContentCoding, level: number, byteLength: number 
     return { chunkSize, params };
   }
   if (coding !== 'zstd') return { chunkSize, level };
-  // A context without parameters starts faster: zstd's default is level 3.
-  if (level === ZSTD_DEFAULT_LEVEL && byteLength !== null) return { chunkSize, pledgedSrcSize: byteLength };
-  const params = {
-    [zstd.constants.ZSTD_c_compressionLevel]: level,
-    // Up to level 18 the window is smaller than the 8 MB (2 to the 23rd) that RFC 9659 allows.
-    ...(level > 18 ? { [zstd.constants.ZSTD_c_windowLog]: 23 } : null),
-  };
-  // With its length zstd allocates tables for the body instead of for any body: 50 KB instead of 3 MB for one of 10 KB.
-  return byteLength === null ? { chunkSize, params } : { chunkSize, params, pledgedSrcSize: byteLength };
+  // Up to level 18 the window is smaller than the 8 MB (2 to the 23rd) that RFC 9659 allows.
+  const window = level > 18 ? { [zstd.constants.ZSTD_c_windowLog]: 23 } : null;
+  return { chunkSize, params: { [zstd.constants.ZSTD_c_compressionLevel]: level, ...window } };
 }
 
 /** Compresses on the event loop. */

@@ -6,7 +6,7 @@ import { isThenable } from '../core/thenable.js';
 import type { RequestState } from '../request/request-state.js';
 import type { Compressor, Encoded, Encoder } from './codec.js';
 import type { ResolvedCompression } from './compression.options.js';
-import { makeTag, type Body, type CachedBody, type ContentCache } from './content-cache.js';
+import { CachedBody, makeTag, toBytes, type Body, type ContentCache } from './content-cache.js';
 import type { HeldHead } from './held-head.js';
 import { CompressionCounters, findCounters } from './counters.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
@@ -27,6 +27,8 @@ export class CompressionEngine {
   readonly unrouted = new CompressionCounters();
   /** By `Accept-Encoding`: clients send few different ones. */
   private readonly negotiated = new Map<string, ContentCoding | null>();
+  /** Smaller bodies go out as they are. */
+  readonly thresholdBytes: number;
   private readonly beyondSockets: readonly ContentCoding[];
 
   constructor(
@@ -36,12 +38,13 @@ export class CompressionEngine {
     private readonly cache: ContentCache,
     private readonly report: OncePerCause,
   ) {
+    this.thresholdBytes = options.thresholdBytes;
     this.beyondSockets = options.encodings.filter((coding) => coding !== 'zstd');
   }
 
   /** Whether a response goes out as it is because its body is small and nobody shares it. True: it is counted. */
   passesSmall(state: RequestState, status: number, length: number): boolean {
-    if (!(length < this.options.thresholdBytes) || status === 304 || state.sharedAnswer !== null) return false;
+    if (!(length < this.thresholdBytes) || status === 304 || state.sharedAnswer !== null) return false;
     (findCounters(state) ?? this.unrouted).responses += 1;
     return true;
   }
@@ -99,7 +102,7 @@ export class CompressionEngine {
     if (head.status === 304) return this.sendNothing(head, () => {});
     head.counters.responses += 1;
     const length = body === null ? head.length : Buffer.byteLength(body);
-    if (length !== null && length < this.options.thresholdBytes) return;
+    if (length !== null && length < this.thresholdBytes) return;
     const coding = this.choose(head);
     const tag = body === null || !head.isEncodable ? this.readTag(head) : this.findTag(head, body, null);
     if (isKnown(head, tag, coding) || coding === null) return;
@@ -187,11 +190,14 @@ export class CompressionEngine {
     if (coding === null) return sendPlain();
     // Compares before it encodes: a 304 needs no encoding.
     if (isKnown(head, tag, coding)) return deliver(null);
+    // Most bodies never repeat: one is kept when it comes for the second time.
+    const isRepeated = entry === null && mayRepeat && this.cache.hasSeen(tag ?? makeTag(body));
+    const source = (isRepeated ? this.cache.add(body) : entry) ?? toBytes(body, 'utf8');
     const finish = (encoded: Buffer | null): void => {
       if (encoded === null) return sendPlain();
       head.set('content-encoding', coding);
       head.set('content-length', encoded.byteLength);
-      head.counters.addEncoded(entry?.byteLength ?? Buffer.byteLength(body), encoded.byteLength);
+      head.counters.addEncoded(source.byteLength, encoded.byteLength);
       deliver(encoded);
     };
     const sendUnencoded = (error: unknown): void => {
@@ -200,9 +206,7 @@ export class CompressionEngine {
     };
     let encoded: Encoded;
     try {
-      // Most bodies never repeat: one is kept when it comes for the second time.
-      const isRepeated = entry === null && mayRepeat && this.cache.hasSeen(tag ?? makeTag(body));
-      encoded = this.encode(head, coding, body, isRepeated ? this.cache.add(body) : entry);
+      encoded = this.encode(head, coding, source);
     } catch (error) {
       return sendUnencoded(error);
     }
@@ -210,10 +214,9 @@ export class CompressionEngine {
     encoded.then(finish, sendUnencoded).catch((error: unknown) => this.reportFailure(error));
   }
 
-  private encode(head: HeldHead, coding: ContentCoding, body: Body, entry: CachedBody | null): Encoded {
-    if (entry !== null) return entry.encoded(coding, this.compressor, head.shared !== null);
-    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-    return this.compressor.encode(coding, bytes, 'once', () => !head.gone);
+  private encode(head: HeldHead, coding: ContentCoding, source: CachedBody | Uint8Array): Encoded {
+    if (source instanceof CachedBody) return source.encoded(coding, this.compressor, head.shared !== null);
+    return this.compressor.encode(coding, source, 'once', () => !head.gone);
   }
 
   /** The cached form of a body that has come twice before. */
@@ -237,7 +240,7 @@ export class CompressionEngine {
 
   /** Below the threshold a coding gains nothing: the response is one segment either way. */
   private isSmall(body: Body): boolean {
-    const { thresholdBytes } = this.options;
+    const { thresholdBytes } = this;
     if (body.length === 0) return true;
     if (body.length >= thresholdBytes) return false;
     // A character has at most three bytes in UTF-8.

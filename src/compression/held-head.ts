@@ -1,5 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http';
-import { ServerResponse } from 'node:http';
+import { ServerResponse, STATUS_CODES } from 'node:http';
 import type { RequestState } from '../request/request-state.js';
 import { findState } from '../request/tracker.js';
 import { findCounters, type CompressionCounters } from './counters.js';
@@ -141,8 +141,10 @@ const REFUSED = /[^\t\x20-\x7e\x80-\xff]/;
 export function applyHead(response: ServerResponse, { status, reason, headers }: GivenHead): boolean {
   if (Array.isArray(headers) || !(status >= 100 && status <= 999)) return false;
   // HTTP/2 has no reason phrase, and Node warns of one that is read.
-  const isHttp1 = response instanceof ServerResponse;
-  if (REFUSED.test(reason ?? (isHttp1 ? response.statusMessage : undefined) ?? '')) return false;
+  const phrase =
+    reason ?? (response instanceof ServerResponse ? response.statusMessage || STATUS_CODES[status] : '') ?? 'unknown';
+  if (REFUSED.test(phrase)) return false;
+  if (response instanceof ServerResponse) response.statusMessage = phrase;
   response.statusCode = status;
   const before = response.getHeaderNames();
   const names = Object.keys(headers ?? {});
@@ -152,7 +154,6 @@ export function applyHead(response: ServerResponse, { status, reason, headers }:
     for (const name of names) if (!before.includes(name.toLowerCase())) response.removeHeader(name);
     throw error;
   }
-  if (isHttp1 && reason !== undefined) response.statusMessage = reason;
   return true;
 }
 

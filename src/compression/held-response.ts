@@ -36,6 +36,7 @@ export class HeldResponse implements Hold {
   private wholeLength: number | null = null;
   /** Arguments of a write with all of the declared body, or all but a byte: it waits for `end`. */
   private kept: Given | null = null;
+  private reason: readonly string[] = [];
   /** Functions that others had set on the response itself before. */
   private readonly own: Partial<Sending> = {};
   /** The client's `If-None-Match`, where the application sees another. */
@@ -85,7 +86,8 @@ export class HeldResponse implements Hold {
     const isSmall = this.engine.passesSmall(this.state, head.status, readLength(head));
     if (isSmall || !applyHead(this.response, head)) return this.passHead(given);
     this.known = null;
-    if (this.engine.leaves(this.head)) return this.passHead([head.status]);
+    if (head.reason !== undefined) this.reason = [head.reason];
+    if (this.engine.leaves(this.head)) return this.passHead([head.status, ...this.reason]);
     this.phase = 'headed';
     // An implied head of a whole body is mostly sent before the application looks at it.
     if (this.wholeLength === null) this.head.showAnswered();
@@ -94,12 +96,17 @@ export class HeldResponse implements Hold {
 
   private passHead(given: unknown[]): ServerResponse {
     this.addLength(this.response.statusCode);
+    return this.pass('writeHead', given);
+  }
+
+  /** Lets the response go out as it is. Where Node refuses what it gets, another head or end may follow. */
+  private pass(name: 'writeHead' | 'end', given: unknown[]): ServerResponse {
+    const { phase } = this;
     this.phase = 'passing';
     try {
-      return this.send('writeHead', ...given);
+      return this.send(name, ...given);
     } catch (error) {
-      // Node has refused it, and another head may follow.
-      this.phase = 'open';
+      this.phase = phase;
       throw error;
     }
   }
@@ -163,38 +170,42 @@ export class HeldResponse implements Hold {
   end(...given: Given): ServerResponse {
     const { response } = this;
     const [chunk, encoding] = given;
-    if (this.phase === 'open' && this.isSmall(chunk, encoding)) this.pass(given);
+    if (this.phase === 'open' && this.isSmall(chunk, encoding)) this.pass('end', given);
     else if (this.phase === 'passing') return this.send('end', ...given);
     else if (this.phase === 'encoding') this.endStream(given);
     else if (this.phase === 'ended') this.endAgain(given);
-    else if (!mayEnd(chunk)) this.pass(given);
+    else if (!mayEnd(chunk)) this.pass('end', given);
     else this.endWhole(given);
     return response;
   }
 
   private isSmall(chunk: unknown, encoding: unknown): boolean {
     if (this.request.method === 'HEAD' || !mayEnd(chunk)) return false;
+    // Counting the bytes of a text reads all of it.
+    if (isChunk(chunk) && chunk.length >= this.engine.thresholdBytes) return false;
     return this.engine.passesSmall(this.state, this.response.statusCode, countBytes(chunk, encoding));
   }
 
   private endWhole(given: Given): void {
     const { engine, kept } = this;
     const [chunk, encoding] = given;
-    const length = countBytes(chunk, encoding);
-    if (this.phase === 'open' && this.implyHead(length) !== 'headed') return this.pass(given);
-    if (kept !== null) return this.endKept(kept, given, length);
+    if (this.phase === 'open' && this.implyHead(countBytes(chunk, encoding)) !== 'headed') {
+      this.pass('end', given);
+      return;
+    }
+    if (kept !== null) return this.endKept(kept, given);
     const body = isChunk(chunk) ? normalizeText(chunk, encoding) : null;
     if (this.request.method === 'HEAD' && !this.head.isKept) {
       engine.sendHead(this.head, body);
       this.deliver([findCallback(given)]);
-    } else if (!this.head.isKept && length === 0) engine.sendNothing(this.head, () => this.deliver(given));
+    } else if (!this.head.isKept && !body?.length) engine.sendNothing(this.head, () => this.deliver(given));
     else this.endWith(body ?? '', given);
   }
 
-  private endKept(kept: Given, given: Given, length: number): void {
+  private endKept(kept: Given, given: Given): void {
     this.callBack(kept);
     this.kept = null;
-    if (length === 0) return this.endWhole([kept[0], kept[1], findCallback(given)]);
+    if (countBytes(given[0], given[1]) === 0) return this.endWhole([kept[0], kept[1], findCallback(given)]);
     const body = Buffer.concat([kept, given].map(([part, encoding]) => toBytes(part as Body, encoding)));
     this.endWith(body, [body, findCallback(given)]);
   }
@@ -209,17 +220,6 @@ export class HeldResponse implements Hold {
       this.deliver([sent ?? undefined, undefined, findCallback(given)]);
     });
     if (this.phase === 'ended') this.head.showAnswered();
-  }
-
-  private pass(given: Given): void {
-    const { phase } = this;
-    this.phase = 'passing';
-    try {
-      this.send('end', ...given);
-    } catch (error) {
-      this.phase = phase;
-      throw error;
-    }
   }
 
   private deliver(given: Given): void {
@@ -242,7 +242,7 @@ export class HeldResponse implements Hold {
     const { head } = this;
     this.phase = 'passing';
     this.addLength(head.status);
-    this.send('writeHead', head.status);
+    this.send('writeHead', head.status, ...(head.status === this.response.statusCode ? this.reason : []));
   }
 
   private openStream(): void {
