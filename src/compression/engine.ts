@@ -23,7 +23,7 @@ const MAX_HEADER_LENGTH = 128;
 
 /** Decides for every response whether and how it is encoded. */
 export class CompressionEngine {
-  /** Of responses whose route is unknown. */
+  /** Counters of responses whose route is unknown. */
   readonly unrouted = new CompressionCounters();
   /** By `Accept-Encoding`: clients send few different ones. */
   private readonly negotiated = new Map<string, ContentCoding | null>();
