@@ -76,7 +76,7 @@ class AttacksController {
   }
 
   @Get('slow')
-  @SharedResponse({ ttlMs: 60_000, waitMs: 50 })
+  @SharedResponse({ ttlMs: 60_000, waitMs: 1_000 })
   async slow(): Promise<unknown> {
     const run = ++runs;
     const who = caller.getStore();
