@@ -47,6 +47,12 @@ const RUNNING_FILE = /^running-[\w-]+\.rows$/;
 /** The interval between searches for old files, milliseconds. */
 const SWEEP_MS = HOUR_MS;
 
+interface RowsFile extends TimeRange {
+  readonly path: string;
+  /** Null for running buckets, of all tiers. */
+  readonly tier: Tier | null;
+}
+
 class HistoryFiles implements OpenHistoryStore {
   private sweptMs = -Infinity;
   private readonly run = randomBytes(6).toString('hex');
@@ -75,7 +81,8 @@ class HistoryFiles implements OpenHistoryStore {
   async *read(tier: Tier, { from, to }: TimeRange): AsyncGenerator<HistoryRow> {
     const isWanted = (row: HistoryRow): boolean => row.tier === tier && row.at >= from && row.at < to;
     // Running buckets first: one that ends meanwhile is in its tier's file then.
-    const running = keepLongest((await this.readRunning()).flatMap(({ rows }) => rows.filter(isWanted)));
+    const runs = (await this.listFiles()).filter((file) => file.tier === null);
+    const running = keepLongest((await Promise.all(runs.map(({ path }) => readRows(path)))).flat().filter(isWanted));
     for (const file of await this.listFiles()) {
       if (file.tier !== tier || file.to <= from || file.from >= to) continue;
       for (const [key, row] of keepLongest((await readRows(file.path)).filter(isWanted))) {
@@ -93,17 +100,13 @@ class HistoryFiles implements OpenHistoryStore {
   /** Deletes what is too old, and then the oldest until the rest is small enough. */
   private async sweep(): Promise<void> {
     this.sweptMs = Date.now();
-    const running = (await this.readRunning()).map(({ path, rows }) => ({
-      path,
-      tier: '1h' as const,
-      to: Math.max(...rows.map(({ at }) => at)) + HOUR_MS,
-    }));
     let bytes = 0;
     const left: { path: string; to: number; size: number }[] = [];
-    for (const { path, tier, to } of [...(await this.listFiles()), ...running]) {
-      if (to < this.sweptMs - this.host.keptMs(tier)) await rm(path, { force: true });
+    for (const { path, tier, ...range } of await this.listFiles()) {
+      const { size, mtimeMs } = await stat(path);
+      const to = tier === null ? mtimeMs + HOUR_MS : range.to;
+      if (to < this.sweptMs - this.host.keptMs(tier ?? '1h')) await rm(path, { force: true });
       else {
-        const { size } = await stat(path);
         bytes += size;
         left.push({ path, to, size });
       }
@@ -115,25 +118,15 @@ class HistoryFiles implements OpenHistoryStore {
     }
   }
 
-  private async listFiles(): Promise<(TimeRange & { path: string; tier: Tier })[]> {
-    return (await readdir(this.folder)).flatMap((name) => {
+  private async listFiles(): Promise<RowsFile[]> {
+    return (await readdir(this.folder)).flatMap((name): RowsFile[] => {
+      const path = join(this.folder, name);
+      if (RUNNING_FILE.test(name)) return [{ path, tier: null, from: -Infinity, to: Infinity }];
       const [, tier, day, hour] = ROWS_FILE.exec(name) ?? [];
       const from = Date.parse(`${day}T${hour ?? '00'}:00:00Z`);
       if (tier === undefined || Number.isNaN(from)) return [];
-      return [
-        { path: join(this.folder, name), tier: tier as Tier, from, to: from + (hour === undefined ? DAY_MS : HOUR_MS) },
-      ];
+      return [{ path, tier: tier as Tier, from, to: from + (hour === undefined ? DAY_MS : HOUR_MS) }];
     });
-  }
-
-  private async readRunning(): Promise<{ path: string; rows: HistoryRow[] }[]> {
-    const names = (await readdir(this.folder)).filter((name) => RUNNING_FILE.test(name));
-    return Promise.all(
-      names.map(async (name) => {
-        const path = join(this.folder, name);
-        return { path, rows: await readRows(path) };
-      }),
-    );
   }
 }
 

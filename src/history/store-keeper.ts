@@ -6,8 +6,7 @@ import type { Fleet, HistoryStore, HistoryStoreHost, OpenHistoryStore } from './
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 
-/** Rows that wait for a store that fails. An hour makes 73 (60, 12 and 1 by tier): room for about a day. */
-const MAX_WAITING = 2_000;
+/** Bytes of rows that wait for a store that fails: about a day of 50 routes. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** A reader is answered from memory when the store takes longer, milliseconds. */
 const READ_DEADLINE_MS = 5_000;
@@ -113,9 +112,8 @@ export class StoreKeeper {
     this.waiting = [...this.waiting, ...rows];
     let bytes = 0;
     // Keeps the newest rows that fit.
-    const tooOld = this.waiting.findLastIndex(({ data }) => (bytes += data.length) > MAX_WAITING_BYTES);
-    const lost = Math.max(tooOld + 1, this.waiting.length - MAX_WAITING);
-    if (lost <= 0) return;
+    const lost = this.waiting.findLastIndex(({ data }) => (bytes += data.length) > MAX_WAITING_BYTES) + 1;
+    if (lost === 0) return;
     this.waiting = this.waiting.slice(lost);
     const cause = `history store "${this.kind.name}" lost rows`;
     this.report.report(cause, `${cause}: ${lost}, because it has failed for too long.`, lost);
