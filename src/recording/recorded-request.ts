@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { ServerHttp2Stream } from 'node:http2';
 import type { RequestTime } from '../core/record.js';
 import { REDACTED, type SecretNames } from '../core/secret-names.js';
 import type { RequestState } from '../request/request-state.js';
@@ -74,18 +73,13 @@ export function recordedRequest(
 }
 
 /** An upload is read by the handler's own code, so that no body may have been parsed, or only a part of it. */
-function hasBody({ headers, stream }: Request, parsed: unknown): boolean {
-  const length = headers['content-length'];
+function hasBody({ headers }: IncomingMessage, parsed: unknown): boolean {
   return (
-    Number(length) > 0 ||
+    Number(headers['content-length']) > 0 ||
     headers['transfer-encoding'] !== undefined ||
-    // An HTTP/2 body needs no length header: the request has a type, and its stream goes on after the headers.
-    (length === undefined && headers['content-type'] !== undefined && stream?.endAfterHeaders === false) ||
     (parsed !== undefined && parsed !== null && !isEmpty(parsed))
   );
 }
-
-type Request = IncomingMessage & { readonly stream?: ServerHttp2Stream };
 
 /** A parser of bodies leaves `{}` for a request without one. */
 const isEmpty = (body: unknown): boolean => typeof body === 'object' && body !== null && Object.keys(body).length === 0;

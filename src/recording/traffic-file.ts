@@ -3,15 +3,13 @@ import { createReadStream, createWriteStream, existsSync, openSync, type WriteSt
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { constants, createGunzip, createGzip } from 'node:zlib';
+import { createGunzip, createGzip } from 'node:zlib';
 import { makeFolder } from '../core/make-folder.js';
 import { PerfError } from '../core/perf.error.js';
 import { describeReason } from '../core/reason.js';
 
 /** Lines that wait for a slow disk, bytes. More, and the recording ends. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
-/** A process that is killed loses the lines of so long. */
-const FLUSH_AFTER_MS = 1_000;
 const OWNER_ONLY = 0o600;
 
 /** A line of the file, by its number from 0: as it was written, changed, or null for one that is left out. */
@@ -21,7 +19,6 @@ export type EditLine = (line: string, index: number) => string | null;
 export class TrafficFile {
   private readonly gzip = createGzip();
   private readonly part: string;
-  private flushing: NodeJS.Timeout | undefined;
   /** Settles when all is on disk. */
   private readonly written: Promise<void>;
 
@@ -57,10 +54,6 @@ export class TrafficFile {
   write(line: string): boolean {
     if (this.gzip.destroyed || this.gzip.writableLength > MAX_WAITING_BYTES) return false;
     this.gzip.write(`${line}\n`);
-    this.flushing ??= setTimeout(() => {
-      this.flushing = undefined;
-      this.gzip.flush(constants.Z_SYNC_FLUSH);
-    }, FLUSH_AFTER_MS).unref();
     return true;
   }
 
@@ -71,7 +64,6 @@ export class TrafficFile {
 
   /** Ends the file. With `edit`, each line goes through it. Where that fails, what was recorded stays as `….part`. */
   async finish(edit: EditLine | null): Promise<void> {
-    clearTimeout(this.flushing);
     try {
       this.gzip.end();
       await this.written;

@@ -1,14 +1,10 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import type { OutgoingHttpHeaders } from 'node:http';
-import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
 import { gunzipSync } from 'node:zlib';
-import type { AbstractHttpAdapter } from '@nestjs/core';
-import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import { describe, expect, it } from 'vitest';
 import { settle } from '../../src/entries/testing.js';
-import { adapterOf, adapters, startApp } from '../fixtures/app.js';
+import { adapters, startApp } from '../fixtures/app.js';
 import { gate } from '../fixtures/cached-data.js';
 import { minute, recordedShop, ShopController } from '../fixtures/recorded-shop.js';
 import { linesOf } from '../fixtures/recordings.js';
@@ -92,37 +88,6 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     const lines = await ended();
     expect(lines.map(({ body }) => body)).toEqual([null, { item: 'shoe' }, null, null, null]);
     expect(lines.map(({ redacted }) => redacted.includes('body'))).toEqual([false, false, true, true, true]);
-  });
-
-  it.runIf(adapter === 'fastify')('says it of HTTP/2, where no header tells of a body, as well', async () => {
-    const http2 = adapterOf('fastify', { http2: true }) as AbstractHttpAdapter & FastifyAdapter;
-    // As an upload: the handler reads it.
-    http2
-      .getInstance()
-      .addContentTypeParser(
-        'multipart/form-data',
-        (_request: unknown, _payload: unknown, done: (error: null) => void) => done(null),
-      );
-    const { url, recording, ended } = await recordedShop(adapter, {}, {}, http2);
-    const client = connect(url);
-    const send = async (headers: OutgoingHttpHeaders, body: string | null): Promise<void> => {
-      const stream = client.request(
-        { ':method': 'POST', ':path': '/uploads', ...headers },
-        { endStream: body === null },
-      );
-      await once(stream.end(body).resume(), 'close');
-    };
-    const [upload, json] = ['multipart/form-data; boundary=x', 'application/json'];
-    recording.start(minute);
-    await send({ 'content-type': upload }, '--x--');
-    await send({ 'content-type': json }, '{}');
-    await send({ 'content-type': json, 'content-length': 2 }, '{}');
-    await send({ ':method': 'GET', ':path': '/items/7', 'content-type': json }, null);
-    await send({}, '');
-    client.close();
-    const lines = await ended();
-    expect(lines.map(({ body }) => body)).toEqual([null, null, {}, null, null]);
-    expect(lines.map(({ redacted }) => redacted.includes('body'))).toEqual([true, true, false, false, false]);
   });
 
   it('begins with the first request after its start: the one that starts it would start another when it is replayed', async () => {

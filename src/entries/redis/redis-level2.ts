@@ -1,13 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Level2, Level2Answer, Level2Listener, Level2Write } from '../../cached-data/level2.js';
 import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 
-/** Late answers in a row, after which nothing is read from Redis for `LEFT_ALONE_MS` milliseconds. */
-const MAX_LATE = 3;
-const LEFT_ALONE_MS = 1_000;
 /** Shortest life of an invalidation, milliseconds: it outlives loads in flight. */
 const MIN_KEEP_MS = 60_000;
 /** Failed invalidations that are sent again when Redis is back, and on every ping; beyond this number whole methods. */
@@ -70,10 +66,6 @@ export class RedisLevel2 implements Level2 {
   private readonly unsent = new Map<string, Unsent>();
   private isReady = false;
   private hasSubscribed = false;
-  /** A write was refused as READONLY. The connection for commands is made anew by itself, that of the subscriber on the next beat. */
-  private wasDemoted = false;
-  private lateReads = 0;
-  private leftAloneUntilMs = 0;
   private ping: NodeJS.Timeout | undefined;
 
   constructor(
@@ -109,21 +101,18 @@ export class RedisLevel2 implements Level2 {
     await within(SUBSCRIBE_MS, () => Promise.all([...connected, subscribed]));
     // A gap before the first load misses nothing.
     this.hasSubscribed = true;
-    // A connection that is half open owes the answer, and is made anew.
-    this.ping = setInterval(() => void this.beat(), PING_MS).unref();
+    this.ping = setInterval(() => this.beat(), PING_MS).unref();
   }
 
   async read(method: string, key: string): Promise<Level2Answer | null> {
-    if (!this.isReady || performance.now() < this.leftAloneUntilMs) return null;
+    if (!this.isReady) return null;
     try {
       let answer: [number, number?, string?] | undefined;
       const reading = async (): Promise<void> => {
         answer = await this.scripts.perfRead(this.makeKey(method, key), this.makeKey(method));
       };
-      // After a delay of our own loop the answer may have arrived: it is read before an immediate runs.
-      if (!(await within(this.deadlineMs, reading))) await setImmediate();
+      await within(this.deadlineMs, reading);
       if (answer === undefined) return this.wasLate();
-      this.lateReads = 0;
       // An invalidation that has failed meanwhile counts too: replies come in order.
       if (this.isUnsent(method, key)) return null;
       const [atMs, ageMs, text] = answer;
@@ -156,15 +145,10 @@ export class RedisLevel2 implements Level2 {
     for (const client of [commands, subscriber]) client.disconnect();
   }
 
-  /** Repeats invalidations that failed for want of memory, and detects a demoted primary: it refuses any write. */
-  private async beat(): Promise<void> {
+  /** A connection that is half open owes the answer, and is made anew. Invalidations that failed for want of memory are repeated. */
+  private beat(): void {
     this.subscriber.ping().catch(() => {});
-    if (!this.isReady) return;
-    this.sendUnsent();
-    await this.commands.del(`${this.channel}:beat`).catch((error: unknown) => this.failed('write', error));
-    // Other pods may publish elsewhere by now. Once a beat at most: each time this pod forgets its values.
-    if (this.wasDemoted && this.subscriber.status === 'ready') this.subscriber.disconnect(true);
-    this.wasDemoted = false;
+    if (this.isReady) this.sendUnsent();
   }
 
   private sendUnsent(): void {
@@ -217,10 +201,7 @@ export class RedisLevel2 implements Level2 {
     return this.unsent.has(this.makeKey(method)) || this.unsent.has(this.makeKey(method, key));
   }
 
-  /** Late answers cost their deadline a few times, and then nothing for a while. */
   private wasLate(): null {
-    this.lateReads += 1;
-    if (this.lateReads >= MAX_LATE) this.leftAloneUntilMs = performance.now() + LEFT_ALONE_MS;
     this.listener.report(
       'redisCache is late',
       `redisCache(): Redis did not answer within ${this.deadlineMs} ms; values are loaded from their source instead.`,
@@ -229,9 +210,7 @@ export class RedisLevel2 implements Level2 {
   }
 
   private failed(what: string, error: unknown): void {
-    const reason = describeReason(error);
-    this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${reason}`);
-    if (reason.includes('READONLY')) this.wasDemoted = true;
+    this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${describeReason(error)}`);
   }
 
   /** The Redis key of a value; without `key` that of its method. */

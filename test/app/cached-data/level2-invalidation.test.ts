@@ -6,7 +6,6 @@ import { startRedis } from '../../../scripts/redis.mjs';
 import { Cached } from '../../../src/entries/cache.js';
 import { redisCache } from '../../../src/entries/redis.js';
 import { answering, cacheOf, closeCaches } from '../../fixtures/cached-data.js';
-import { startProxy } from '../../fixtures/redis-proxy.js';
 import { until } from '../../fixtures/until.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -72,41 +71,6 @@ describe('level 2 in Redis', () => {
     one.cache.invalidate(Catalogue, 'product', '1');
     await until('the other to have it', async () => (await other.of.product('1')).price === 2);
     expect(await admin.keys('full:*')).toEqual([]);
-  });
-
-  it('reaches, through the new primary, pods that are still with one that was demoted', async () => {
-    price = 1;
-    const [old, next] = [await startRedis({ own: true }), await startRedis({ own: true })];
-    const proxy = await startProxy(old.port);
-    const [oldAdmin, nextAdmin] = [new Redis(old.url), new Redis(next.url)];
-    cleanups.push(() => [old.stop(), next.stop(), proxy.close(), oldAdmin.disconnect(), nextAdmin.disconnect()]);
-    // The beat on which each asks whether it can still write.
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    const url = `redis://127.0.0.1:${proxy.port}`;
-    const [one, other] = [await podOf(url, 'moved'), await podOf(url, 'moved')];
-    for (const { of } of [one, other]) await of.product('1');
-    proxy.leadTo(next.port);
-    await oldAdmin.replicaof('127.0.0.1', 1);
-    price = 2;
-    one.cache.invalidate(Catalogue, 'product', '1');
-    await until('invalidated', async () => (await nextAdmin.keys('moved:*')).length === 1);
-    vi.advanceTimersByTime(10_000);
-    await until('the other to have it', async () => (await other.of.product('1')).price === 2);
-  });
-
-  it('is listened for on the same connection while writes are refused', async () => {
-    const redis = await startRedis({ own: true });
-    const admin = new Redis(redis.url);
-    cleanups.push(() => [redis.stop(), admin.disconnect()]);
-    const { of } = await podOf(redis.url, 'read-only');
-    const listeners = async (): Promise<string> =>
-      /id=\d+/.exec(String(await admin.client('LIST', 'TYPE', 'PUBSUB')))![0];
-    const before = await listeners();
-    await admin.replicaof('127.0.0.1', 1);
-    await of.product('1');
-    await until('a write to be refused', async () => /errorstat_READONLY/.test(await admin.info('errorstats')));
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    expect(await listeners()).toBe(before);
   });
 
   it('tells keys apart whose text is no Unicode', async () => {
