@@ -7,16 +7,8 @@ const NATIVE: readonly ErrorConstructor[] = [RangeError, ReferenceError, SyntaxE
 
 /** Describes an error, or any value that was thrown, for another thread. Never throws. */
 export function sendError(thrown: unknown): SentError {
-  const unknown = {
-    name: 'Error',
-    stack: undefined,
-    code: undefined,
-    status: undefined,
-    expose: undefined,
-    response: undefined,
-  };
   try {
-    if (!(thrown instanceof Error)) return { ...unknown, message: `Not an error was thrown: ${String(thrown)}` };
+    if (!(thrown instanceof Error)) return { name: 'Error', message: `Not an error was thrown: ${String(thrown)}` };
     const { name, message, stack } = thrown as { name: unknown; message: unknown; stack?: unknown };
     const { code, status, statusCode, expose } = thrown as Error & Partial<Record<string, unknown>>;
     const numbers = thrown instanceof HttpException ? [thrown.getStatus()] : [status, statusCode];
@@ -30,7 +22,7 @@ export function sendError(thrown: unknown): SentError {
       response: thrown instanceof HttpException ? plain(thrown.getResponse()) : undefined,
     };
   } catch {
-    return { ...unknown, message: 'A value was thrown that cannot be read' };
+    return { name: 'Error', message: 'A value was thrown that cannot be read' };
   }
 }
 

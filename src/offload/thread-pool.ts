@@ -30,13 +30,13 @@ export type Said =
 export interface SentError {
   readonly name: string;
   readonly message: string;
-  readonly stack: string | undefined;
-  readonly code: string | number | undefined;
-  readonly status: number | undefined;
+  readonly stack?: string | undefined;
+  readonly code?: string | number | undefined;
+  readonly status?: number | undefined;
   /** Nest answers with the error's status where this is true. */
-  readonly expose: boolean | undefined;
+  readonly expose?: boolean | undefined;
   /** The response of an `HttpException`. */
-  readonly response: string | object | undefined;
+  readonly response?: string | object | undefined;
 }
 
 export interface ThreadPoolOptions extends PoolRules {
