@@ -5,7 +5,7 @@ import type { OffloadStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Call, type Job } from './call.js';
 import type { OffloadCounters } from './offload-counters.js';
-import { closed, closedBefore, down, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
+import { closedBefore, down, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
 import type { PoolRules } from './offload.options.js';
 import { receiveError } from './sent-error.js';
 import type { ThreadPool } from './thread-pool.js';
@@ -26,7 +26,7 @@ export class Dispatcher {
   private readonly serving = new Set<number>();
   /** A worker could not start: until then no other one is, monotonic milliseconds. */
   private downUntilMs = 0;
-  private downReason = '';
+  private downWhy = '';
   private closed = false;
 
   constructor(
@@ -103,8 +103,8 @@ export class Dispatcher {
 
   private refuse(name: string): Error | null {
     const { threads, maxPending } = this.rules;
-    if (this.closed) return closed(name);
-    if (this.countUsable() === 0) return down(name, this.downReason);
+    if (this.closed) return down(name, 'the application has closed.');
+    if (this.countUsable() === 0) return down(name, this.downWhy);
     return this.inFlight < threads + maxPending ? null : full(name, maxPending);
   }
 
@@ -136,7 +136,7 @@ export class Dispatcher {
   private startWaiting(): void {
     const { running, waiting } = this;
     const usable = this.countUsable();
-    if (usable === 0) for (const call of waiting.splice(0)) call.reject(down(call.job.name, this.downReason));
+    if (usable === 0) for (const call of waiting.splice(0)) call.reject(down(call.job.name, this.downWhy));
     while (waiting.length > 0 && running.size < usable) void this.start(waiting.shift()!);
   }
 
@@ -169,17 +169,14 @@ export class Dispatcher {
     }
     if (this.closed) return call.reject(closedBefore(name));
     this.notStarted(why);
-    call.reject(down(name, this.downReason));
+    call.reject(down(name, this.downWhy));
   }
 
   private notStarted(why: unknown): void {
-    const reason = whyEnded(why);
-    this.downReason = reason;
+    const cause = `a worker of offload() could not start: ${whyEnded(why)}`;
+    this.downWhy = `${cause}. The next one is tried within 5 s.`;
     this.downUntilMs = this.nowMs() + DOWN_MS;
-    this.report.report(
-      `a worker of offload() could not start: ${reason}`,
-      `A worker of offload() could not start: ${reason}. Calls that need it are refused with PERF_ERR_OFFLOAD_DOWN (503).`,
-    );
+    this.report.report(cause, `${cause}. Calls that need it are refused with PERF_ERR_OFFLOAD_DOWN (503).`);
   }
 
   private expire(call: Call): void {

@@ -27,13 +27,9 @@ export const full = (name: string, maxPending: number): PerfError =>
     503,
   );
 
-/** Workers cannot start: 503. */
-export const down = (name: string, reason: string): PerfError =>
-  new StatusError(
-    'PERF_ERR_OFFLOAD_DOWN',
-    `"${name}" was refused: a worker of offload() could not start: ${reason}. The next one is tried within 5 s.`,
-    503,
-  );
+/** There are no workers: 503. */
+export const down = (name: string, why: string): PerfError =>
+  new StatusError('PERF_ERR_OFFLOAD_DOWN', `"${name}" was refused: ${why}`, 503);
 
 /** It took too long: 504. */
 export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): PerfError =>
@@ -47,18 +43,6 @@ export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): 
 /** A worker that ended, or one that cannot do its task. */
 export const offloadError = (message: string, cause?: unknown): PerfError =>
   new PerfError('PERF_ERR_OFFLOAD', message, { cause });
-
-/** Called before there are workers: 503. */
-export const beforeBoot = (name: string): PerfError =>
-  new StatusError(
-    'PERF_ERR_OFFLOAD_DOWN',
-    `"${name}" was refused: workers of offload() start with the application. Call it in \`onModuleInit()\` or later, not in a factory.`,
-    503,
-  );
-
-/** Called after the workers have gone: 503. */
-export const closed = (name: string): PerfError =>
-  new StatusError('PERF_ERR_OFFLOAD_DOWN', `"${name}" was refused: the application has closed.`, 503);
 
 export const closedBefore = (name: string): PerfError =>
   offloadError(`"${name}" was waiting for a worker when the application closed.`);

@@ -15,7 +15,7 @@ import { findSource, isTypeScript, loadHere } from './load-file.js';
 import { logLevelsData } from './log-levels.js';
 import { OffloadCounters } from './offload-counters.js';
 import { ADD_OFFLOAD } from './offload.decorator.js';
-import { beforeBoot, offloadError } from './offload.errors.js';
+import { down, offloadError } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, computePoolSize } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
 import { offloadedMethods, runningInstances, type OffloadedMethod, type RunMethod } from './offloaded-methods.js';
@@ -123,7 +123,7 @@ class OffloadFeature extends Offloader implements Feature {
   private offload(job: Job, here: () => unknown): Promise<unknown> {
     const { dispatcher } = this;
     if (dispatcher === null && (this.options.inline || inOffloadThread())) return this.runHere(job.name, here);
-    if (dispatcher === null) return Promise.reject(beforeBoot(job.name));
+    if (dispatcher === null) return Promise.reject(down(job.name, BEFORE_BOOT));
     const run = (): Promise<unknown> => dispatcher.run(job);
     return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run);
   }
@@ -176,4 +176,6 @@ function requireProgram(program: URL | null): void {
   throw offloadError(`${fileURLToPath(program)} is missing. ${advice}. ${INLINE}`);
 }
 
+const BEFORE_BOOT =
+  'workers of offload() start with the application. Call it in `onModuleInit()` or later, not in a factory.';
 const INLINE = 'For tests: `inline: true` runs everything on the main thread.';
