@@ -40,13 +40,12 @@ function* poolWaits(targets: readonly Target[], times: Times): Generator<Finding
   for (const { pools, routes } of targets) {
     if (pools === null) continue;
     const { max, total } = pools.size();
-    for (const [route, { requests, waitMs }] of pools.routes) {
-      const { durationMs } = times.get(route)!;
-      const meanMs = waitMs / requests;
-      if (requests < MIN_REQUESTS || meanMs < MIN_POOL_WAIT_MS || waitMs / durationMs < MIN_POOL_WAIT_SHARE) continue;
+    for (const [route, { wallMs, poolWaitMs }] of routes) {
+      const { ended, durationMs } = times.get(route)!;
+      const meanMs = poolWaitMs / ended;
+      if (ended < MIN_REQUESTS || meanMs < MIN_POOL_WAIT_MS || poolWaitMs / durationMs < MIN_POOL_WAIT_SHARE) continue;
       const asks = route.name;
-      const queriesMs = (routes.get(route)?.wallMs ?? 0) / requests;
-      const text = `${asks} waits ${ms(meanMs)} for one of ${max || total || 'its'} connections; its queries take ${ms(queriesMs)}`;
+      const text = `${asks} waits ${ms(meanMs)} for one of ${max || total || 'its'} connections; its queries take ${ms(wallMs / ended)}`;
       yield { kind: 'pool-wait', route: asks, text };
     }
   }

@@ -1,7 +1,5 @@
-import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
 import type { PoolSnapshot } from '../core/snapshot.js';
-import type { Route } from '../request/routes.js';
 
 /** Connections of a pool at a moment; null where the pool has no such count. */
 export interface PoolSize {
@@ -14,19 +12,11 @@ export interface PoolSize {
 /** The watched pools of one target, and the waits for their connections. */
 export class Pools {
   readonly waits = new Histogram();
-  /** Waits of the requests of each route. */
-  readonly routes = new Map<Route, { requests: number; waitMs: number }>();
   // A pool that the application forgets is forgotten here as well.
   private readonly watched = new Map<WeakRef<object>, (pool: never) => PoolSize>();
 
   add<P extends object>(pool: P, readSize: (pool: P) => PoolSize): void {
     this.watched.set(new WeakRef<object>(pool), readSize);
-  }
-
-  addRequest(route: Route, waitMs: number): void {
-    const row = getOrAdd(this.routes, route, () => ({ requests: 0, waitMs: 0 }));
-    row.requests += 1;
-    row.waitMs += waitMs;
   }
 
   size(): PoolSize {

@@ -28,7 +28,6 @@ class Use {
   wallMs = 0;
   maxMs = 0;
   errors = 0;
-  waits = 0;
   /** Sum of all waits: those at the same time count each. */
   waitMs = 0;
   // A list is cheaper than a map: most requests repeat few URLs and commands.
@@ -119,8 +118,7 @@ export class RequestCalls {
   begin(call: Call, what: string | null): void {
     const { startedMs, isWait } = call;
     const use = this.findUse(call.target);
-    if (isWait) use.waits += 1;
-    else use.calls += 1;
+    if (!isWait) use.calls += 1;
     const alike = what === null ? null : use.findAlike(what);
     if ((isWait ? ++this.timedWaits : ++this.timedCalls) > this.maxTimed) return;
     if (this.openCalls === 0) this.addElapsed(startedMs);

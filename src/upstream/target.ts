@@ -8,13 +8,14 @@ import { Pools } from './pool.js';
 import type { UpstreamCall, UpstreamOptions } from './upstream.options.js';
 
 export interface RouteCalls {
-  requests: number;
   calls: number;
   wallMs: number;
   /** Sum over requests: rounds of the URL or command that was repeated most. */
   rounds: number;
   /** Time that requests waited for this target; calls to several targets at once share it. */
   waitMs: number;
+  /** Time that they waited for one of its connections. */
+  poolWaitMs: number;
 }
 
 /** One upstream: its calls, and the routes that make them. */
@@ -35,13 +36,13 @@ export class Target {
     readonly kind: UpstreamKind,
   ) {}
 
-  addRequest(route: Route, made: Omit<RouteCalls, 'requests'>): void {
-    const row = getOrAdd(this.routes, route, () => ({ requests: 0, calls: 0, wallMs: 0, rounds: 0, waitMs: 0 }));
-    row.requests += 1;
+  addRequest(route: Route, made: RouteCalls): void {
+    const row = getOrAdd(this.routes, route, () => ({ calls: 0, wallMs: 0, rounds: 0, waitMs: 0, poolWaitMs: 0 }));
     row.calls += made.calls;
     row.wallMs += made.wallMs;
     row.rounds += made.rounds;
     row.waitMs += made.waitMs;
+    row.poolWaitMs += made.poolWaitMs;
   }
 }
 

@@ -13,7 +13,7 @@ export function upstreamSnapshot(targets: readonly Target[]): UpstreamSnapshot[]
     inFlight,
     durationMs: durations.figures(),
     pool: pools?.snapshot() ?? null,
-    routes: [...routes].map(([route, row]) => ({ route: route.name, calls: row.calls, wallMs: row.wallMs })),
+    routes: [...routes].flatMap(([{ name: route }, { calls, wallMs }]) => (calls > 0 ? { route, calls, wallMs } : [])),
   }));
 }
 

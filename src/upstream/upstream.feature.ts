@@ -24,6 +24,7 @@ import { routeTime, routeUpstreams, upstreamSnapshot } from './upstream-snapshot
 
 type Options = NonNullable<Resolved<typeof upstreamOption>>;
 
+const NO_CALLS = { calls: 0, wallMs: 0 };
 const { nodeTiming } = performance;
 const idleMs = (): number => nodeTiming.idleTime;
 
@@ -80,8 +81,8 @@ export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigur
 
   *readCalls(route: Route): Generator<RouteCalls> {
     for (const { name, routes } of this.targets.all) {
-      const of = routes.get(route);
-      if (of !== undefined) yield { target: name, calls: of.calls, wallMs: of.wallMs };
+      const { calls, wallMs } = routes.get(route) ?? NO_CALLS;
+      if (calls > 0) yield { target: name, calls, wallMs };
     }
   }
 

@@ -106,14 +106,19 @@ export class Upstream {
 }
 
 function addToTargets(timer: RequestTimer, { uses }: RequestCalls, route: Route | null): void {
-  const called = uses.filter((use) => use.calls > 0);
-  timer.upstream = called.map((use) => use.record);
+  timer.upstream = uses.filter(({ calls }) => calls > 0).map((use) => use.record);
   if (route === null || !isMeasured(route)) return;
   const { upstreamMs, poolWaitMs } = timer.time;
   const sumMs = uses.reduce((sum, use) => sum + use.wallMs, 0);
-  const waitedMs = uses.reduce((sum, use) => sum + use.waitMs, 0);
-  for (const { target, calls, wallMs, mostRounds: rounds } of called)
-    target.addRequest(route, { calls, wallMs, rounds, waitMs: sumMs === 0 ? 0 : (upstreamMs * wallMs) / sumMs });
-  for (const { target, waits, waitMs } of uses)
-    if (waits > 0) target.pools?.addRequest(route, waitedMs === 0 ? 0 : (poolWaitMs * waitMs) / waitedMs);
+  const sumWaitsMs = uses.reduce((sum, use) => sum + use.waitMs, 0);
+  for (const { target, calls, wallMs, waitMs, mostRounds } of uses)
+    target.addRequest(route, {
+      calls,
+      wallMs,
+      rounds: mostRounds,
+      waitMs: upstreamMs * share(wallMs, sumMs),
+      poolWaitMs: poolWaitMs * share(waitMs, sumWaitsMs),
+    });
 }
+
+const share = (part: number, all: number): number => (all === 0 ? 0 : part / all);

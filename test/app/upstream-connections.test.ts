@@ -55,7 +55,7 @@ it('counts no call for a worker that waits until there is something to do', asyn
   await tell('BLMOVE', ['todo', 'doing', 'RIGHT', 'LEFT', '0']);
   await tell('xread', ['BLOCK', '10000', 'STREAMS', 'bull:mail:events', '$']);
   await tell('xreadgroup', ['GROUP', 'g', 'me', 'COUNT', '10', 'block', '0', 'STREAMS', 'orders', '>']);
-  await tell('xread', ['COUNT', '10', 'STREAMS', 'block', '0']);
+  await tell('xread', ['COUNT', '10', 'STREAMS', 'orders', '0']);
   await tell('bitcount', ['seen']);
   const rows = app.get(PerfService).snapshot().upstream;
   expect(rows).toMatchObject([{ target: 'redis cache:6379', calls: 2, inFlight: 0 }]);

@@ -13,9 +13,6 @@ interface Group {
   count: number;
   sum: number;
   sumSquares: number;
-  /** Upstream time of the requests whose split is known, and their number. */
-  upstreamMs: number;
-  split: number;
 }
 
 /** Requests of one interval by method, route, status class, outcome and variants: one event a group. */
@@ -27,23 +24,14 @@ export class Rollup {
     group.count += 1;
     group.sum += record.durationMs;
     group.sumSquares += record.durationMs * record.durationMs;
-    if (record.time === null) return;
-    group.upstreamMs += record.time.upstreamMs;
-    group.split += 1;
   }
 
   /** Ends the interval, at this time (epoch milliseconds). */
   take(pod: string, at: number): StatsigEvent[] {
     const events: StatsigEvent[] = [];
-    for (const { metadata, count, sum, sumSquares, upstreamMs, split } of this.groups.values()) {
-      const waited = split === 0 ? {} : { upstreamMs: upstreamMs / split };
-      events.push({
-        name: 'api_request',
-        at,
-        user: { userID: pod },
-        value: sum / count,
-        metadata: { ...metadata, ...waited, count, sum, sumSquares },
-      });
+    for (const { metadata, count, sum, sumSquares } of this.groups.values()) {
+      const event = { name: 'api_request', at, user: { userID: pod }, value: sum / count };
+      events.push({ ...event, metadata: { ...metadata, count, sum, sumSquares } });
     }
     this.groups.clear();
     return events;
@@ -60,7 +48,7 @@ export class Rollup {
     const handler = record.handler === null ? null : label(record.handler);
     const own = { method, route: label(record.route), status, handler, outcome, pod };
     const metadata = buildMetadata(own, record.variants);
-    const group = { metadata, count: 0, sum: 0, sumSquares: 0, upstreamMs: 0, split: 0 };
+    const group = { metadata, count: 0, sum: 0, sumSquares: 0 };
     this.groups.set(key, group);
     return group;
   }

@@ -62,7 +62,7 @@ const BLOCKING = /^B(L(POP|MOVE|MPOP)|RPOP(LPUSH)?|Z(POP(MIN|MAX)|MPOP))$/;
 
 /** A blocking read (`BLPOP`, `XREAD … BLOCK`) of an idle worker is not latency: https://redis.io/commands/?group=list */
 function waitsForWrites(method: string, args: readonly unknown[]): boolean {
-  if (!/^XREAD(GROUP)?$/.test(method)) return BLOCKING.test(method);
-  const words = args.map((word) => String(word).toUpperCase());
-  return words.slice(0, words.indexOf('STREAMS')).includes('BLOCK');
+  return (
+    BLOCKING.test(method) || (/^XREAD(GROUP)?$/.test(method) && args.some((word) => /^block$/i.test(String(word))))
+  );
 }

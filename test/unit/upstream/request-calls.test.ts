@@ -17,7 +17,7 @@ it('times as many waits as calls of one request, counts the others, and ends eac
   // In the order in which pools lend, and in another one.
   for (const call of [...waits!, ...made!.toReversed()]) call.end(false);
   const [use] = calls.uses;
-  expect(use).toMatchObject({ waits: 10, waitMs: 20, calls: 10, wallMs: 20, maxMs: 5 });
+  expect(use).toMatchObject({ waitMs: 20, calls: 10, wallMs: 20, maxMs: 5 });
   now = 9;
   const last = begin(false);
   last.end(true);

@@ -52,16 +52,6 @@ describe('Rollup', () => {
     expect(events[0]!.user).toEqual({ userID: 'p' });
   });
 
-  it('holds the mean wait for upstreams of the requests that tell it', () => {
-    const rollup = new Rollup();
-    const waiting = (upstreamMs: number) =>
-      requestRecord({ time: { upstreamMs, poolWaitMs: 0, idleMs: 0, busyMs: 1, upstreamBusyMs: 0, unplacedCalls: 0 } });
-    for (const record of [waiting(30), waiting(10), requestRecord()]) rollup.add(record, 'p');
-    expect(rollup.take('p', 1_000)[0]!.metadata).toMatchObject({ upstreamMs: 20, count: 3 });
-    rollup.add(requestRecord(), 'p');
-    expect(rollup.take('p', 1_000)[0]!.metadata).not.toHaveProperty('upstreamMs');
-  });
-
   it('starts every interval at nothing', () => {
     const rollup = new Rollup();
     rollup.add(requestRecord(), 'p');
