@@ -8,8 +8,6 @@ const DURABLE_WORK_METADATA = 'perf:durable-work';
 /** The name under which jobs of a class travel, and the options of every use of it. */
 export interface DurableDeclaration {
   readonly name: string;
-  /** A name of the user's own stays when a minifier renames the class. */
-  readonly isNamed: boolean;
   readonly options: DeferWorkOptions;
 }
 
@@ -36,7 +34,7 @@ export function DurableWork(name?: string, options: DeferWorkOptions = {}): Clas
       throw new PerfError('PERF_ERR_DECORATOR', '@DurableWork decorates a class without a name. Pass one to it.');
     }
     readWorkOptions({ ...options, durable: true }, `${target.name} @DurableWork`);
-    const declared: DurableDeclaration = { name: name ?? target.name, isNamed: name !== undefined, options };
+    const declared: DurableDeclaration = { name: name ?? target.name, options };
     Reflect.defineMetadata(DURABLE_WORK_METADATA, declared, target);
   };
 }

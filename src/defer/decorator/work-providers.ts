@@ -1,6 +1,5 @@
 import type { Type } from '@nestjs/common';
 import { ContextIdFactory, ModuleRef, type ModulesContainer } from '@nestjs/core';
-import { isMinified } from '../../core/class-name.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
@@ -51,10 +50,7 @@ export class WorkProviders {
   private readonly provided = new Map<Type<AnyWork>, ProvidedWork>();
   private scannedModules = 0;
 
-  constructor(
-    private readonly modules: ModulesContainer,
-    private readonly report: (cause: string, message: string) => void,
-  ) {}
+  constructor(private readonly modules: ModulesContainer) {}
 
   /** Finds what jobs may run. @throws PERF_ERR_DEFER_WORK for two classes of one name */
   scan(): void {
@@ -69,7 +65,6 @@ export class WorkProviders {
         const known = declared.get(durable.name)?.type ?? type;
         if (known !== type) throw sameName(durable.name, known, type);
         declared.set(durable.name, { type, ...toProvided(type, wrapper, kind!) });
-        if (!durable.isNamed && isMinified(type)) this.warnOfMinified(durable.name);
       }
     }
     this.declared = declared;
@@ -105,12 +100,6 @@ export class WorkProviders {
       why = 'whose `runBatch` serves many requests, but it is request-scoped or transient. Give it the default scope.';
     }
     throw new PerfError('PERF_ERR_DEFER_WORK', `"${place}" defers to ${type.name}, ${why}`);
-  }
-
-  private warnOfMinified(name: string): void {
-    const cause = `durable work of a class named "${name}" carries a name that a minifier has made`;
-    const danger = 'after the next build its jobs may run in another class';
-    this.report(cause, `${cause}: ${danger}. Give it one that stays: \`@DurableWork('send-receipt')\`.`);
   }
 
   /** The class of a job by its name, in a process that may have no controller at all; null where no module provides it. */

@@ -104,13 +104,10 @@ class BullmqStore implements BullmqDurableStore {
   private working: { readonly skipVersionCheck: boolean } | null = null;
   private paused = false;
   private connecting: Promise<void> | null = null;
-  /** The store of the application that booted last. */
+  /** The store of the application that was made last. */
   private newest: BullmqStore = this;
 
-  constructor(
-    private readonly options: ReturnType<typeof table.read>,
-    private readonly onStarted: (store: BullmqStore) => void = () => {},
-  ) {
+  constructor(private readonly options: ReturnType<typeof table.read>) {
     const { spillPath: path, spillMaxBytes: maxBytes, writeTimeoutMs } = options;
     this.spill = path === null ? null : { path, maxBytes, writeTimeoutMs };
     this.ownQueue = options.queue ?? defaultQueueName();
@@ -118,7 +115,7 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   forApplication(): DurableStore {
-    return new BullmqStore(this.options, (store) => (this.newest = store));
+    return (this.newest = new BullmqStore(this.options));
   }
 
   async start(host: DurableStoreHost): Promise<void> {
@@ -126,7 +123,6 @@ class BullmqStore implements BullmqDurableStore {
     const report = reportTo(host, 'Redis', 'Durable work is kept and sent when Redis is back.');
     this.started = { libraries, producer: openProducer(libraries, this.options.connection, report), host };
     this.served.add(this.ownQueue);
-    this.onStarted(this);
   }
 
   startWorker(): void {
@@ -155,13 +151,8 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   async add(jobs: readonly NewDurableJob[], { batch }: { batch: boolean }): Promise<unknown> {
-    const { producer, host } = this.started!;
+    const { producer } = this.started!;
     const name = jobs[0]!.options.queue ?? this.ownQueue;
-    if (this.consumer !== null && !this.served.has(name)) {
-      const cause = `queue "${name}" is named by no handler and not in bullmqStore({ queues })`;
-      const danger = 'after a restart no process works it off before something is stored in it again';
-      host.report(cause, `${cause}: ${danger}. Add it there.`);
-    }
     this.serve(name);
     // One wait for all that is stored meanwhile, since each wait adds listeners to the client.
     await (this.connecting ??= whenAttempted(producer.redis).finally(() => (this.connecting = null)));
