@@ -119,11 +119,6 @@ export class ProcessFolder {
     return syncFolder(this.path);
   }
 
-  /** Puts a damaged file where nothing sends or removes it. */
-  setAside(file: string): Promise<void> {
-    return rename(file, join(this.root, `damaged-${randomUUID()}.ndjson`));
-  }
-
   /** Adopts now and from time to time. Never rejects. */
   async keepAdopting(onAdopted: (files: readonly string[]) => void): Promise<void> {
     const adopted: string[] = [];

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, unlink, type FileHandle } from 'node:fs/promises';
+import { open, rename, unlink, type FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseEntry, writeEntry, type DurableEntry } from '../durable/entry.js';
 import type { ProcessFolder } from './process-folder.js';
@@ -142,9 +144,11 @@ export class Segment {
     return { lines: lines.filter((line) => !others.has(line.offset)), end: offset };
   }
 
+  /** Deletes the file; where some of its lines cannot be read, it stays under another name. */
   async remove(): Promise<void> {
     await this.close();
-    await unlink(this.path);
+    if (this.damagedLines === 0) return unlink(this.path);
+    await rename(this.path, join(dirname(this.path), '..', `damaged-${randomUUID()}.ndjson`));
   }
 
   async close(): Promise<void> {

@@ -216,9 +216,7 @@ export class Spill {
   private async remove(segment: Segment): Promise<void> {
     this.segments = this.segments.filter((other) => other !== segment);
     if (segment === this.active) this.active = null;
-    if (segment.damagedLines === 0) return segment.remove();
-    await segment.close();
-    await this.folder.setAside(segment.path);
+    await segment.remove();
   }
 
   /** The segment that is written to; a new one when there is none, when it is full, and behind a torn end. */

@@ -1,5 +1,5 @@
 import type { AsyncResource } from 'node:async_hooks';
-import { from, isObservable, type Observable } from 'rxjs';
+import { from, fromEvent, isObservable, lastValueFrom, map, of, takeUntil, type Observable } from 'rxjs';
 import type { Linked } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
 import { isThenable } from '../../core/thenable.js';
@@ -18,7 +18,6 @@ export class Attempt<T> implements Linked<Attempt<T>> {
   private cutBy: Error | null = null;
   private settled = false;
   private timer: NodeJS.Timeout | undefined;
-  private unsubscribe: (error: Error) => void = () => {};
 
   constructor(
     readonly subject: T,
@@ -42,28 +41,28 @@ export class Attempt<T> implements Linked<Attempt<T>> {
       if (!isThenable(result) && !isObservable(result)) return this.settle('completed', null);
       const late = (): void => this.cut(new Error(`took longer than ${timeoutMs} ms`));
       this.timer = inRootContext(() => setTimeout(late, timeoutMs).unref());
-      const failed = (error: unknown): void => this.settle('failed', error);
-      const completed = (value: unknown): void => {
-        if (!isObservable(value)) return this.settle('completed', null);
-        void resource.runInAsyncScope(() => this.awaitCompletion(value)).then(completed, failed);
-      };
-      if (isObservable(result)) completed(result);
-      else Promise.resolve(result).then(completed, failed);
+      void this.awaitEnd(result, resource).then(
+        () => this.settle('completed', null),
+        (error: unknown) => this.settle('failed', error),
+      );
     } catch (error) {
       this.settle('failed', error);
     }
   }
 
-  private awaitCompletion(source: Observable<unknown>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const subscription = from(source).subscribe({ error: reject, complete: resolve });
-      this.unsubscribe = (error) => {
-        subscription.unsubscribe();
-        reject(error);
-      };
-      // It had been given up before it came.
-      if (this.cutBy !== null) this.unsubscribe(this.cutBy);
-    });
+  private async awaitEnd(result: unknown, resource: AsyncResource): Promise<void> {
+    const value = isObservable(result) ? result : await result;
+    if (isObservable(value)) await resource.runInAsyncScope(() => this.awaitCompletion(value));
+  }
+
+  /** Subscribes until it completes, or the signal aborts. */
+  private awaitCompletion(source: Observable<unknown>): Promise<unknown> {
+    const { signal } = this.info;
+    const aborted: Observable<unknown> = signal.aborted ? of(null) : fromEvent(signal, 'abort');
+    const giveUp = (): never => {
+      throw signal.reason;
+    };
+    return lastValueFrom(from(source).pipe(takeUntil(aborted.pipe(map(giveUp)))), { defaultValue: null });
   }
 
   /** Aborts its signal, and waits for what it does, without a timeout. */
@@ -71,7 +70,6 @@ export class Attempt<T> implements Linked<Attempt<T>> {
     clearTimeout(this.timer);
     this.cutBy = error;
     this.controller?.abort(error);
-    this.unsubscribe(error);
   }
 
   /** Gives up on it: settles as a timeout, and aborts its signal. */
