@@ -12,7 +12,7 @@ interface HandlerCall {
   readonly works: object;
   /** {@link RequestWork.size} when it began. */
   readonly place: number;
-  /** Where it has failed, it may be tried again. */
+  /** A handler that has failed may be tried again. */
   readonly success: boolean;
 }
 
