@@ -28,10 +28,10 @@ export async function countRoutes(history: HistoryReader, upMs: number): Promise
   return { spanMs: Math.min(nowMs - from, upMs), counts: await history.countsSince(from) };
 }
 
-/** Counts the routes since the process started, where there is no history. */
+/** Counts the routes since the process started, where there is no history. One slow request would be news for ever: none is. */
 export const countAllRoutes = (routes: readonly RouteSnapshot[], upMs: number): Lately => ({
   spanMs: upMs,
-  counts: new Map(routes.map((route) => [nameRoute(route), route])),
+  counts: new Map(routes.map((route) => [nameRoute(route), { count: route.count, errors: route.errors }])),
 });
 
 /** Gains of counters that only grow, since the first sample of the last minutes. */

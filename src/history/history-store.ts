@@ -69,8 +69,11 @@ export interface ReadBucket extends Identity {
 export interface HistorySource {
   /** Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's. */
   read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore?: boolean): Promise<boolean>;
+}
+
+export interface FleetSource extends HistorySource {
   /** Several pods share the store: what is read is all of them. */
-  readonly shared?: boolean;
+  readonly shared: boolean;
   /** Runs `work` on the fleet of a shared store; null without one, and while it is away. */
-  fleet?<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null>;
+  fleet<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null>;
 }

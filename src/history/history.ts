@@ -16,7 +16,7 @@ import type {
 import { Collector, type Counters } from './collector.js';
 import { compareRanges } from './compare/compare.js';
 import { findRanges } from './compare/ranges.js';
-import type { Fleet, HistorySource, HistoryStore, Identity, ReadBucket } from './history-store.js';
+import type { Fleet, FleetSource, HistorySource, HistoryStore, Identity, ReadBucket } from './history-store.js';
 import { measureMinute, withoutDistributions } from './last-minute.js';
 import { openWindow } from './rows/encoded-window.js';
 import { MemoryTiers, type Bucket } from './rows/memory.js';
@@ -38,7 +38,7 @@ export interface HistoryParts {
 }
 
 /** The history of one process, or of all that share its store: makes rows of counters, keeps them in memory and in the store, reads them. */
-export class History implements HistoryReader, HistorySource {
+export class History implements HistoryReader, FleetSource {
   private readonly memory: MemoryTiers;
   private readonly store: StoreKeeper | null;
   private readonly collector: Collector;

@@ -2,7 +2,7 @@ import { getOrAdd } from '../../core/get-or-add.js';
 import type { UserUse } from '../../core/snapshot.js';
 import { inTurns, Turns } from '../../core/turns.js';
 import type { Verdict } from '../../core/verdict.js';
-import type { FleetVerdicts, HistorySource, ReadBucket } from '../history-store.js';
+import type { FleetVerdicts, FleetSource, ReadBucket } from '../history-store.js';
 import type { TimeRange } from '../../ports/history.js';
 import { openWindow } from '../rows/encoded-window.js';
 import { startBucket, DAY_MS, HOUR_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
@@ -51,23 +51,23 @@ export class VerdictKeeper {
   }
 
   /** Learns what the store remembers. */
-  recall(source: HistorySource, nowMs: number): Promise<void> {
+  recall(source: FleetSource, nowMs: number): Promise<void> {
     // Windows that nobody has judged yet are judged here: those who wrote them may have ended.
-    this.begunAt = startBucket(nowMs - (source.shared === true ? JUDGED_MS : 0), WINDOW_MS);
-    if (source.shared === true) return this.judge(source, nowMs);
+    this.begunAt = startBucket(nowMs - (source.shared ? JUDGED_MS : 0), WINDOW_MS);
+    if (source.shared) return this.judge(source, nowMs);
     return this.runAlone(async () => void (await this.recallUntil(source, this.begunAt)));
   }
 
-  judge(source: HistorySource, nowMs: number): Promise<void> {
+  judge(source: FleetSource, nowMs: number): Promise<void> {
     return this.runAlone(async () => {
-      if (source.shared === true) return this.judgeFleet(source, nowMs);
+      if (source.shared) return this.judgeFleet(source, nowMs);
       for (const verdict of await this.judgeUntil(source, startBucket(nowMs, WINDOW_MS))) this.parts.report(verdict);
     });
   }
 
   /** Verdicts are stored before they are reported: the next leader does not report them again. */
-  private async judgeFleet(source: HistorySource, nowMs: number): Promise<void> {
-    const answer = await source.fleet!((fleet) => fleet.lead());
+  private async judgeFleet(source: FleetSource, nowMs: number): Promise<void> {
+    const answer = await source.fleet((fleet) => fleet.lead());
     if (answer === null) return;
     // A pod that cannot read the past follows; the next minute tries again.
     this.leads = answer.leads && (this.leads || (await this.takeOver(source, nowMs, answer.kept)));
@@ -79,13 +79,13 @@ export class VerdictKeeper {
     this.unreported.push(...(await this.judgeUntil(source, startBucket(nowMs - OTHERS_MS, WINDOW_MS))));
     if (this.judgedUntil === before && this.unreported.length === 0) return;
     const { judgedUntil, verdicts } = this;
-    const isKept = await source.fleet!((fleet) => fleet.keepVerdicts({ judgedUntil, verdicts }));
+    const isKept = await source.fleet((fleet) => fleet.keepVerdicts({ judgedUntil, verdicts }));
     if (isKept === false) this.leads = false;
     if (isKept === true) for (const verdict of this.unreported.splice(0)) this.parts.report(verdict);
   }
 
   /** Judges in silence what the leader before has judged; what it has not, is reported. */
-  private async takeOver(source: HistorySource, nowMs: number, kept: FleetVerdicts | null): Promise<boolean> {
+  private async takeOver(source: FleetSource, nowMs: number, kept: FleetVerdicts | null): Promise<boolean> {
     const latest = startBucket(nowMs - JUDGED_MS, WINDOW_MS);
     this.begunAt = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.begunAt));
     if (!(await this.recallUntil(source, this.begunAt))) return false;
@@ -95,7 +95,7 @@ export class VerdictKeeper {
   }
 
   /** Learns five weeks of hours, and judges the last two days in windows. False where a shared store could not be read. */
-  private async recallUntil(source: HistorySource, until: number): Promise<boolean> {
+  private async recallUntil(source: FleetSource, until: number): Promise<boolean> {
     const engine = new VerdictEngine(this.parts.listUsers);
     const windowsFrom = until - 2 * DAY_MS;
     let isComplete = true;
@@ -110,17 +110,17 @@ export class VerdictKeeper {
       for (const window of windows) await inTurns(engine.judge(window), turns);
       isComplete &&= isRead;
     }
-    if (!isComplete && source.shared === true) return false;
+    if (!isComplete && source.shared) return false;
     this.engine = engine;
     this.judgedUntil = until;
     return true;
   }
 
-  private async judgeUntil(source: HistorySource, until: number): Promise<Verdict[]> {
+  private async judgeUntil(source: FleetSource, until: number): Promise<Verdict[]> {
     if (until <= this.judgedUntil) return [];
     // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
     const from = Math.max(this.judgedUntil, until - DAY_MS);
-    const isShared = source.shared === true;
+    const isShared = source.shared;
     const { windows, isRead } = await readWindows(source, { from, to: until }, isShared);
     // The memory of one pod is no fleet: the next minute judges the window.
     if (isShared && !isRead) return [];
@@ -144,7 +144,7 @@ function* splitRange({ from, to }: TimeRange, lengthMs: number): Generator<TimeR
 }
 
 /** The windows of all processes in the range, oldest first. `isRead`: the store could be read. */
-async function readWindows(source: HistorySource, range: TimeRange, withStore: boolean) {
+async function readWindows(source: FleetSource, range: TimeRange, withStore: boolean) {
   const found = new Map<number, JudgedWindow>();
   const isRead = await source.read(
     '5m',
@@ -153,8 +153,8 @@ async function readWindows(source: HistorySource, range: TimeRange, withStore: b
     withStore,
   );
   const windows = [...found.values()].toSorted((a, b) => a.at - b.at);
-  for (const window of source.shared === true ? windows.slice(-RECENT) : []) {
-    const rows = await source.fleet!((fleet) => fleet.windows(window.at));
+  for (const window of source.shared ? windows.slice(-RECENT) : []) {
+    const rows = await source.fleet((fleet) => fleet.windows(window.at));
     for (const { pod, data } of rows ?? []) {
       const one = openWindow(data);
       if (one !== null) window.addPod(pod, one);

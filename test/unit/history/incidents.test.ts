@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Verdict } from '../../../src/core/verdict.js';
-import type { HistorySource } from '../../../src/history/history-store.js';
+import type { FleetSource } from '../../../src/history/history-store.js';
 import { EncodedWindow } from '../../../src/history/rows/encoded-window.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
@@ -41,7 +41,7 @@ interface Told {
 class Observer {
   readonly told: Told[] = [];
   private readonly keeper: VerdictKeeper;
-  private readonly source: HistorySource;
+  private readonly source: FleetSource;
   private at = 0;
 
   constructor(
@@ -49,6 +49,8 @@ class Observer {
     private readonly rows: HistoryRow[],
   ) {
     this.source = {
+      shared: false,
+      fleet: async () => null,
       read: async (tier, { from, to }, take) => {
         for (const row of rows)
           if (row.tier === tier && row.at >= from && row.at < to) take({ ...row, window: new EncodedWindow(row.data) });
