@@ -113,10 +113,13 @@ export function countSlots(
 /** A body in a coding, null where it would not be smaller; or the promise of it. */
 export type Encoded = Buffer | null | Promise<Buffer | null>;
 
-/** Largest body that is compressed on the event loop, bytes: 0.1 to 0.2 ms, less than a pool round trip costs on one core. */
-const MAX_BYTES_NOW = { zstd: 64 * KIB, br: 16 * KIB, gzip: 16 * KIB, deflate: 16 * KIB };
-/** Levels by size, above which no body is compressed on the event loop. */
-const NO_CHOICE: Levels = { zstd: null, br: null, gzip: null };
+/** Largest bodies and highest levels that are compressed on the event loop: 0.1 to 0.2 ms, less than a pool round trip costs on one core. */
+const NOW = {
+  zstd: { maxBytes: 64 * KIB, maxLevel: 9 },
+  br: { maxBytes: 16 * KIB, maxLevel: 5 },
+  gzip: { maxBytes: 16 * KIB, maxLevel: 6 },
+  deflate: { maxBytes: 16 * KIB, maxLevel: 6 },
+};
 
 /**
  * Compresses whole bodies: small ones at once, others on the thread pool, `slots` at a time in the order of their coming. Without that
@@ -137,7 +140,8 @@ export class Compressor {
    */
   encode(coding: ContentCoding, body: Uint8Array, effort: Effort, wanted: () => boolean = () => true): Encoded {
     const level = chooseLevel(coding, body.byteLength, effort, this.levels);
-    if (body.byteLength <= MAX_BYTES_NOW[coding] && level <= chooseLevel(coding, 0, 'shared', NO_CHOICE)) {
+    const { maxBytes, maxLevel } = NOW[coding];
+    if (body.byteLength <= maxBytes && level <= maxLevel) {
       return keepSmaller(compressNow(coding, body, level), body);
     }
     return this.encodeOnPool(coding, body, this.hurry(effort), wanted);

@@ -85,16 +85,15 @@ export class SharedRoute {
     const key = this.writeKey(caller);
     if (caller.method !== 'GET') return this.admitHead(key, own);
     let lateMs = this.host.nowMs() + this.waitMs;
-    // One waiter takes over an abandoned answer; after a second abandoned one no waiter waits for a third.
-    for (let handedOver = false; ; handedOver = true) {
+    for (;;) {
       const found = this.find(key, caller, own, lateMs);
       if (found !== null) return found;
       const flight = this.slots.get(key)!.flight!;
       const result = await flight.result;
-      // A request that waits for two flights waits no longer than for one.
+      // One of those who wait takes over an abandoned answer; nobody waits longer for two flights than for one.
       lateMs = flight.lateMs;
       if (caller.gone()) return { kind: 'gone' };
-      if (result === 'not-shareable' || (result === 'abandoned' && handedOver)) return { kind: 'alone' };
+      if (result === 'not-shareable') return { kind: 'alone' };
       if (result === 'late') {
         this.host.notShared(
           `its handler took more than ${this.waitMs} ms, so requests that waited for it ran it themselves`,

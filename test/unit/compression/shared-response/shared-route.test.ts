@@ -156,14 +156,17 @@ describe('shared answers of a route', () => {
     expect(bodyOf(await admit())).toBe('newer');
   });
 
-  it('are handed over once: who waits does not wait for a third', async () => {
-    const { admit } = route();
+  it('are handed over as often as clients leave', async () => {
+    const { admit, land } = route();
     const first = (await admit()) as { flight: SharedFlight };
     const waiting = [admit(), admit()];
     first.flight.close(false);
     const second = (await waiting[0]!) as { flight: SharedFlight };
     second.flight.close(false);
-    expect((await waiting[1]!).kind).toBe('alone');
+    const third = await waiting[1]!;
+    expect(third.kind).toBe('lead');
+    await land(third, 'of the third');
+    expect(bodyOf(await admit())).toBe('of the third');
   });
 
   it('are not waited for longer than `waitMs` where the client of the one that makes them has left', async () => {
