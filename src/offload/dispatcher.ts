@@ -8,7 +8,7 @@ import type { OffloadCounters } from './offload-counters.js';
 import { closedBefore, down, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
 import type { PoolRules } from './offload.options.js';
 import { receiveError } from './sent-error.js';
-import type { ThreadPool } from './thread-pool.js';
+import type { Order, ThreadPool } from './thread-pool.js';
 import type { Throttling } from './throttling.js';
 
 /** For how long no worker is started after one that could not start, milliseconds. */
@@ -70,17 +70,14 @@ export class Dispatcher {
     }
   }
 
-  /** Has a worker load the module's file, or start its application. It is not counted. */
-  async prepare(order: 'load' | 'boot'): Promise<void> {
-    const refusal = this.refuse(order);
-    if (refusal !== null) throw refusal;
-    const options = { timeoutMs: STARTING_MS, transfer: false };
-    await this.execute(new Call({ name: order, parameters: [], options, order: { do: order } }));
+  /** Has a worker load the module's file. It stays only where there are to be warm ones. */
+  loadModule(): Promise<void> {
+    return this.prepare({ do: 'load', thenEnds: this.rules.warm === 0 });
   }
 
   /** Starts the applications of `warm` workers. The log names one that could not start; calls are refused until one can. */
   async startWarm(): Promise<void> {
-    await Promise.allSettled(Array.from({ length: this.rules.warm }, () => this.prepare('boot')));
+    await Promise.allSettled(Array.from({ length: this.rules.warm }, () => this.prepare({ do: 'boot' })));
   }
 
   /** Resolves when no call is in flight. */
@@ -95,6 +92,15 @@ export class Dispatcher {
     for (const call of this.waiting.splice(0)) call.reject(closedBefore(call.job.name));
     await this.pool.destroy();
     this.throttling.close();
+  }
+
+  /** Such calls are not counted. */
+  private async prepare(order: Order): Promise<void> {
+    const name = order.do;
+    const refusal = this.refuse(name);
+    if (refusal !== null) throw refusal;
+    const options = { timeoutMs: STARTING_MS, transfer: false };
+    await this.execute(new Call({ name, parameters: [], options, order }));
   }
 
   private get inFlight(): number {

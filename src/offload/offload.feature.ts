@@ -151,7 +151,7 @@ class OffloadFeature extends Offloader implements Feature {
     const { report, nowMs } = this.application;
     const dispatcher = new Dispatcher(pool, rules, this.counters, new Throttling(this.allowance), report, nowMs);
     try {
-      await dispatcher.prepare('load');
+      await dispatcher.loadModule();
     } catch (error) {
       const isDown = error instanceof PerfError && /^PERF_ERR_OFFLOAD_(DOWN|TIMEOUT)$/.test(error.code);
       if (!isDown) throw await this.explainFailedLoad(dispatcher, error);

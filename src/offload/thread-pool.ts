@@ -10,8 +10,8 @@ export interface ThreadTask {
 }
 
 export type Order =
-  /** Imports the module's file, and ends the worker. */
-  | { readonly do: 'load' }
+  /** Imports the module's file. */
+  | { readonly do: 'load'; readonly thenEnds: boolean }
   /** Starts the worker's application. */
   | { readonly do: 'boot' }
   | { readonly do: 'method'; readonly name: string; readonly transfer: boolean }

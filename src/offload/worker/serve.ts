@@ -18,7 +18,7 @@ const say = (port: MessagePort, said: Said, move: readonly Transferable[] = []):
 
 /** A worker's program: one task. */
 export async function serve({ port, order, deadlineAt }: ThreadTask): Promise<void> {
-  if (order.do === 'load') return loadModule(port);
+  if (order.do === 'load') return loadModule(port, order.thenEnds);
   if (order.do === 'file') {
     return run(port, deadlineAt, order, async ([input]) =>
       functionIn(await loadExports(new URL(order.file), load), order.file)(input),
@@ -35,7 +35,7 @@ export async function serve({ port, order, deadlineAt }: ThreadTask): Promise<vo
 }
 
 /** Finds out whether the module's file can be loaded. */
-async function loadModule(port: MessagePort): Promise<void> {
+async function loadModule(port: MessagePort, thenEnds: boolean): Promise<void> {
   say(port, { said: 'started', at: Date.now(), threadId: null });
   try {
     const file = offloadModule()!;
@@ -44,7 +44,7 @@ async function loadModule(port: MessagePort): Promise<void> {
   } catch (error) {
     say(port, { said: 'failed', error: sendError(error), runMs: 0, busyMs: 0 });
   }
-  process.exit();
+  if (thenEnds) process.exit();
 }
 
 const done = (port: MessagePort): void => say(port, { said: 'done', value: null, runMs: 0, busyMs: 0 });

@@ -120,9 +120,14 @@ describe('a worker that cannot start', { timeout: 180_000 }, () => {
     await expect(reports.whereabouts()).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD_DOWN' });
   });
 
-  it('are no more than there may be, whatever `warm` asks for', async () => {
-    const { offloader } = await offloadApp({ offload: { threads: 1, warm: 2, maxPending: 0 } });
-    expect(offloader.stats()).toMatchObject({ threads: 1, refused: 0 });
+  it('are as many as `warm` asks for, and no more than there may be', async () => {
+    for (const [threads, warm] of [
+      [1, 2],
+      [3, 1],
+    ] as const) {
+      const { offloader } = await offloadApp({ offload: { threads, warm, maxPending: 0 } });
+      expect(offloader.stats()).toMatchObject({ threads: 1, refused: 0 });
+    }
   });
 });
 
