@@ -21,7 +21,7 @@ import { inOneTurn, type Steps } from './core/turns.js';
 import { Compression } from './compression/compression.feature.js';
 import { DeferFeature } from './defer/defer.feature.js';
 import { EventLoop } from './event-loop/event-loop.js';
-import { PlainWitness } from './event-loop/plain-witness.js';
+import { PlainWitness } from './event-loop/witness.js';
 import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import { PerfApplication } from './request/application.js';
 import { controllerMethods, findHandler } from './request/handlers.js';

@@ -2,7 +2,6 @@ import { toEpochMs } from '../core/clock.js';
 import { getOrAdd } from '../core/get-or-add.js';
 import type { BlockRecord, RequestRef } from '../core/record.js';
 import type { SecretNames } from '../core/secret-names.js';
-import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../request/request-state.js';
 import { methodLabel } from '../request/routes.js';
 import { safeUrl } from '../request/safe-request.js';
@@ -17,39 +16,10 @@ export const MAX_DELAYED = 200;
 const MAX_STACK = 40;
 const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
 
-export class CarefulReader {
-  constructor(private readonly report: OncePerCause) {}
-
-  read<T>(what: string, read: () => T, otherwise: T): T {
-    try {
-      return read();
-    } catch (error) {
-      this.failed(`reading ${what} of a request`, error);
-      return otherwise;
-    }
-  }
-
-  readonly failed = (doing: string, error: unknown): void => {
-    const cause = `${doing} for an event-loop block failed`;
-    // The error is the application's own, and may contain its data: only its kind is reported.
-    this.report.report(cause, `${cause} (${nameKind(error)}). It is left out of the record.`);
-  };
-}
-
-function nameKind(error: unknown): string {
-  try {
-    const { name } = error as Error;
-    return typeof name === 'string' ? name : typeof error;
-  } catch {
-    return typeof error;
-  }
-}
-
 export interface RecordRules {
   readonly secrets: SecretNames;
   readonly replay: ReplayRules | null;
   readonly ownFolder: string | null;
-  readonly reader: CarefulReader;
   readonly methods: ProviderMethods | null;
   readonly stack: boolean;
   /** The address of the server, where a request's socket is gone: `'127.0.0.1:3000'`. */
@@ -68,14 +38,14 @@ export interface JudgedBlock {
 
 export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: RecordRules): BlockRecord {
   const { block, verdict, scope, samples, gcMs, delayed } = judged;
-  const { secrets, replay, reader, methods, address } = rules;
+  const { secrets, replay, methods } = rules;
   const { request, suspect } = verdict;
   // In a bundle only the map distinguishes a dependency from the application's code.
   const isApplications: IsApplications = (frame) =>
     isApplicationFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
   const { frames, application } = chooseStack(rules.stack ? verdict.shown : [], isApplications, locate);
-  const referTo = (state: RequestState | null) => (state === null ? null : createRequestRef(state, secrets, reader));
-  const part = scope === null ? null : reader.read('the scope', () => scope.route?.handler?.name ?? null, null);
+  const referTo = (state: RequestState | null) => (state === null ? null : createRequestRef(state, secrets));
+  const part = scope?.route?.handler?.name ?? null;
   const named = referTo(request);
   return {
     kind: 'block',
@@ -87,32 +57,28 @@ export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: Re
     request: named === null ? null : { ...named, handler: named.handler ?? part },
     suspect: referTo(suspect),
     location: application === null ? null : locate(application),
-    method: reader.read('the methods', () => methods?.findIn(frames, isApplications) ?? null, null) ?? part,
+    method: methods?.findIn(frames, isApplications) ?? part,
     samples,
     stack: frames.slice(0, MAX_STACK).map((frame) => formatFrame(frame, locate)),
     gcMs,
-    delayed: delayed.slice(0, MAX_DELAYED).map((state) => createRequestRef(state, secrets, reader)),
-    curl:
-      request === null || replay === null
-        ? null
-        : reader.read('the curl line', () => createReplay(request, replay, secrets, address()), null),
+    delayed: delayed.slice(0, MAX_DELAYED).map((state) => createRequestRef(state, secrets)),
+    curl: request === null || replay === null ? null : createReplay(request, replay, secrets, rules.address()),
     note: (request ?? suspect)?.note ?? null,
   };
 }
 
-/** Names a request in a record, without its secrets. Never throws: unreadable fields are left out. */
-export function createRequestRef(state: RequestState, secrets: SecretNames, reader: CarefulReader): RequestRef {
-  const { span } = state;
-  const route = reader.read('the route', () => state.route, null);
-  const method = reader.read('the method', () => state.request?.method, undefined);
+/** Names a request in a record, without its secrets. */
+function createRequestRef(state: RequestState, secrets: SecretNames): RequestRef {
+  const { span, route } = state;
+  const method = state.request?.method;
   return {
-    id: reader.read('the id', () => state.id, ''),
+    id: state.id,
     method: method === undefined ? (route?.method ?? '_OTHER') : methodLabel(method),
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
-    url: reader.read('the URL', () => safeUrl(state, secrets), ''),
+    url: safeUrl(state, secrets),
     // Without a span the caller's trace, which a tracer of ours would have taken over.
-    traceId: span?.traceId ?? reader.read('the trace', () => state.traceparent?.slice(3, 35) ?? null, null),
+    traceId: span?.traceId ?? state.traceparent?.slice(3, 35) ?? null,
     // The header's span is the caller's, so it is left out.
     ...(span === null ? null : { spanId: span.spanId }),
   };

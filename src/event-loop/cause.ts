@@ -9,8 +9,6 @@ export interface Evidence extends Pick<Block, 'startMs' | 'endMs' | 'cpuRatio' |
   readonly gcMs: number;
   /** Milliseconds in which the machine did not run the main thread; 0 where unknown. */
   readonly lostMs: number;
-  /** The kernel throttled the process around the block. */
-  readonly throttled: boolean;
   readonly thresholdMs: number;
   readonly debugged: boolean;
 }
@@ -46,9 +44,9 @@ export function findCause(evidence: Evidence): Verdict | null {
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
   const isSeenOften = shown.length >= SEEN_OFTEN;
   const blockedAnyway = isCertain && isSeenOften && cpuRatio * windowMs >= thresholdMs;
-  // Without the time in which the limit kept it from running it would not have been reported.
-  const throttled = evidence.throttled && windowMs - lostMs < thresholdMs;
-  const machine = throttled || lost >= LOST_FOR_SURE || (lost >= HALF && cpuRatio < HALF);
+  // Without the time that the machine took it would not have been reported.
+  const isShort = windowMs - lostMs < thresholdMs;
+  const machine = isShort || lost >= LOST_FOR_SURE || (lost >= HALF && cpuRatio < HALF);
   if (machine && !blockedAnyway) return { ...nobody, cause: 'not-scheduled', shown };
   // Before `sync-io`: while helpers collect in parallel, the main thread is hardly on a CPU.
   if (gcMs >= HALF * windowMs) return { ...nobody, cause: 'gc', suspect: winner, shown };

@@ -1,9 +1,8 @@
 import { LoopShares, Profiler } from '../ports/loop-profile.js';
 import { KernelFiles, type KernelTexts } from '../ports/kernel-files.js';
 import { RecordHold } from '../ports/record-hold.js';
-import { SchedulingPressure } from '../ports/scheduling.js';
 import { PerfApplication } from '../request/application.js';
-import { optionalPort, provideFeature, providePort, type FeatureDefinition } from '../request/feature.js';
+import { provideFeature, providePort, type FeatureDefinition } from '../request/feature.js';
 import { DeniedNames } from '../request/safe-request.js';
 import { EventLoop, type EventLoopSettings } from './event-loop.js';
 import { eventLoopOption } from './event-loop.options.js';
@@ -34,15 +33,10 @@ export const eventLoopFeature: FeatureDefinition<'eventLoop', EventLoopSettings>
     provideFeature(
       'eventLoop',
       EventLoop,
-      [PerfApplication, optionalPort(SchedulingPressure), KernelFiles],
-      (
-        options: EventLoopSettings | null,
-        application: PerfApplication,
-        scheduling: SchedulingPressure | null,
-        files: SamplerFiles,
-      ) => {
+      [PerfApplication, KernelFiles],
+      (options: EventLoopSettings | null, application: PerfApplication, files: SamplerFiles) => {
         if (options === null) return null;
-        const loop = new EventLoop(options, application, scheduling);
+        const loop = new EventLoop(options, application);
         files.worker = loop.sampler.worker;
         return loop;
       },

@@ -4,13 +4,12 @@ import type { Resolved } from '../core/option.js';
 import { inRootContext } from '../core/root-context.js';
 import { SecretNames } from '../core/secret-names.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
-import type { SchedulingPressure } from '../ports/scheduling.js';
 import type { PerfApplication } from '../request/application.js';
 import type { Feature, FeatureBoot } from '../request/feature.js';
 import type { RequestState } from '../request/request-state.js';
 import { WORD } from './beat.js';
 import { countVotes, measureInside } from './block.js';
-import { CarefulReader, createBlockRecord, type JudgedBlock, type RecordRules } from './block-record.js';
+import { createBlockRecord, type JudgedBlock, type RecordRules } from './block-record.js';
 import { findCause } from './cause.js';
 import { planTiming, type eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
@@ -36,7 +35,6 @@ export class EventLoop implements Feature {
   readonly profiler: LoopProfiler | null;
   private readonly watch: LoopWatch;
   private readonly gc = new GcObserver();
-  private readonly reader: CarefulReader;
   private rules: RecordRules;
   private server: Server | null = null;
   private watching = false;
@@ -48,7 +46,6 @@ export class EventLoop implements Feature {
   constructor(
     readonly options: EventLoopSettings,
     private readonly application: Pick<PerfApplication, 'requests' | 'recorder' | 'report' | 'logger'>,
-    private readonly scheduling: SchedulingPressure | null,
   ) {
     const { thresholdMs, replay, stack, port, host, wedgedMs } = options;
     const { requests, report, logger } = application;
@@ -70,15 +67,10 @@ export class EventLoop implements Feature {
     this.profile = profile;
     if (profile !== null) sampler.onSample = (sample, ms) => profile.add(sample, ms);
     this.profiler = profile === null ? null : new LoopProfiler(profile, sampler, monotonicMs);
-    this.reader = new CarefulReader(report);
-    this.pending = new PendingBlocks(
-      monotonicMs,
-      (block) => this.judge(block),
-      (error) => this.reader.failed('a classification', error),
-    );
+    this.pending = new PendingBlocks(monotonicMs, (block) => this.judge(block), this.failed);
     const secrets = new SecretNames(replay?.denyNames ?? []);
     const address = (): string | null => readAddress(this.server);
-    this.rules = { secrets, replay, ownFolder: findOwnFolder(), reader: this.reader, methods: null, stack, address };
+    this.rules = { secrets, replay, ownFolder: findOwnFolder(), methods: null, stack, address };
   }
 
   /** Called before routes are registered. Starts no thread yet: an application that serves nothing pays nothing. */
@@ -170,11 +162,8 @@ export class EventLoop implements Feature {
     const offCpuMs = Math.max(0, (1 - block.cpuRatio) * (block.endMs - block.startMs));
     const lostMs = Math.min(block.readLostMs(), offCpuMs);
     const votes = countVotes(samples, block, lostMs);
-    // Counted from up to some seconds before the block: it supports other evidence, and proves nothing alone.
-    const { throttledPeriods, throttledMs } = this.scheduling?.since(block.startMs) ?? {};
-    const throttled = (throttledPeriods ?? 0) > 0 || (throttledMs ?? 0) > 0;
     const { thresholdMs } = this.options;
-    const verdict = findCause({ ...block, votes, gcMs, lostMs, throttled, thresholdMs, debugged: isDebuggable() });
+    const verdict = findCause({ ...block, votes, gcMs, lostMs, thresholdMs, debugged: isDebuggable() });
     if (verdict === null) return;
     const { request, othersWaited } = verdict;
     const hasWaited = (state: RequestState): boolean => (request === null ? !votes.ran.has(state) : state !== request);
@@ -197,8 +186,8 @@ export class EventLoop implements Feature {
     const ms = measureInside(block, request);
     request.blockedMs += ms;
     if (scope !== null) scope.blockedMs += measureInside(block, scope);
-    const stats = this.reader.read('the route', () => request.route?.stats, null);
-    if (stats) stats.blockedMs += ms;
+    const stats = request.route?.stats ?? null;
+    if (stats !== null) stats.blockedMs += ms;
   }
 
   private async record(judged: JudgedBlock): Promise<void> {
@@ -207,9 +196,15 @@ export class EventLoop implements Feature {
       const locate = await this.sampler.locate(shown.flatMap(({ frames }) => frames));
       this.application.recorder.push(createBlockRecord(judged, locate, this.rules));
     } catch (error) {
-      this.reader.failed('a record', error);
+      this.failed(error);
     }
   }
+
+  private readonly failed = (error: unknown): void => {
+    const cause = 'an event-loop block could not be recorded';
+    // The error is the application's own, and may contain its data: only its kind is reported.
+    this.application.report.report(cause, `${cause} (${error instanceof Error ? error.name : typeof error}).`);
+  };
 }
 
 /** The scope within the request that had at least half of the samples; null: none had. */

@@ -41,7 +41,7 @@ const selectRunning = (frames: readonly Frame[]): readonly Frame[] => {
 /** Whether a frame is code of the application. The sampler's thread runs this function's text (see sampler-source.ts): it uses nothing from outside. */
 export function isApplicationFrame({ file }: Frame, ownFolder: string | null): boolean {
   if (file === null || file === '' || /^(?:node:|wasm:|evalmachine|native )/.test(file)) return false;
-  if (file.includes('/node_modules/') || file.includes('\\node_modules\\')) return false;
+  if (/[/\\]node_modules[/\\]/.test(file)) return false;
   return ownFolder === null || !file.startsWith(ownFolder);
 }
 

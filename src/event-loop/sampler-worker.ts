@@ -26,8 +26,8 @@ const EXIT_DEADLINE_MS = 50;
 const DISCONNECT_MS = 2;
 /** After its end by an error, as for want of memory. */
 const RESTART_MS = 5_000;
-/** Room to read a map file of two and a half times the mappings that are kept. */
-const HEAP_MB = 128;
+/** Room for the largest source map that is read. */
+const HEAP_MB = 192;
 
 /** Why no sampler can run here; null when one can. Under Node's permission model `connectToMainThread()` would abort the process (inspector_agent.cc). */
 export function samplerObstacle(): string | null {

@@ -29,7 +29,7 @@ export function samplerThread(
   const maxFailedSamples = 3;
   /** Samples of a long block become rarer: their interval is this share of the block's age. */
   const intervalShareOfAge = 0.02;
-  const maxMappingBytes = 6_000_000;
+  const maxMappingBytes = 3_000_000;
   /** Timers fire up to this late on an idle machine, milliseconds. */
   const timerMs = 2;
   // Constant text, which V8 compiles once. No error may leave it: the inspector would call the application's stack formatter.
@@ -254,7 +254,11 @@ export function samplerThread(
       seen === null || seen.method === null
         ? `The event loop has been blocked for ${ms} ms and still is`
         : `${seen.method} ${seen.route}${handler} has blocked the event loop for ${ms} ms and still does`;
-    writeToStderr(`[Perf] ${text}${where}\n`);
+    try {
+      fs.writeSync(2, `[Perf] ${text}${where}\n`);
+    } catch {
+      // A closed pipe, or a full one: the line is lost.
+    }
   }
 
   function selectFrames(description: Description | null): readonly Frame[] {
@@ -284,17 +288,5 @@ export function samplerThread(
   function locate(position: Position): string | null {
     const location = lines.locate(position);
     return data.loaderMaps && Lines.isTypeScript(position.file ?? '') ? location!.replace(/:\d+:\d+$/, '') : location;
-  }
-
-  function writeToStderr(line: string): void {
-    for (let attempt = 0; attempt < 20; attempt++) {
-      try {
-        return void fs.writeSync(2, line);
-      } catch (error) {
-        // A full pipe is worth waiting for; a closed one is not.
-        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
-      }
-    }
   }
 }

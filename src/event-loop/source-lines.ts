@@ -1,4 +1,4 @@
-import type { SourceMapPayload } from 'node:module';
+import type { SourceMap, SourceMapPayload, SourceMapping } from 'node:module';
 
 export interface Position {
   readonly file: string | null;
@@ -8,19 +8,9 @@ export interface Position {
 /** Formats a position as `file:line:column`; null where it has no place. */
 export type Locate = (position: Position) => string | null;
 
-/** As in Node's `SourceMap`: lines and columns count from 0. */
-export interface Origin {
-  readonly originalSource: string;
-  readonly originalLine: number;
-  readonly originalColumn: number;
-}
-interface Finder {
-  findEntry(line: number, column: number): object;
-}
-
 /** Finds positions in the user's sources. The sampler's thread runs this class's text (see sampler-source.ts): it uses nothing from outside. */
 export class SourceLines {
-  private readonly maps = new Map<string, Finder | null>();
+  private readonly maps = new Map<string, SourceMap | null>();
   private readonly fs = process.getBuiltinModule('node:fs');
   private readonly module = process.getBuiltinModule('node:module');
   private readonly path = process.getBuiltinModule('node:path');
@@ -38,62 +28,11 @@ export class SourceLines {
     return /\.[cm]?tsx?(?:\?.*)?$/.test(fileOrUrl);
   }
 
-  // Node's own `SourceMap` takes twenty times the length of the mappings, 58 MB for a bundle of Nest; this takes four times.
-  /** Reads mappings (ECMA-426, 9.2) into five numbers a segment. Throws when these are no mappings. */
-  static decode({ mappings, sources }: Pick<SourceMapPayload, 'mappings' | 'sources'>): Finder {
-    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
-    const digits = new Uint8Array(128);
-    for (let i = 0; i < alphabet.length; i++) digits[alphabet.charCodeAt(i)] = i;
-    const [comma, semicolon] = [44, 59];
-    let size = 1;
-    for (let i = 0; i < mappings.length; i++) if (mappings[i] === ',' || mappings[i] === ';') size += 1;
-    const segments = new Int32Array(5 * size);
-    /** Generated column, source, line and column: each is written as its difference to the one before. */
-    const last = new Int32Array(4);
-    let [count, generatedLine, field, value, shift] = [0, 0, 0, 0, 0];
-    for (let i = 0; i <= mappings.length; i++) {
-      const char = i < mappings.length ? mappings.charCodeAt(i) : comma;
-      if (char === comma || char === semicolon) {
-        if (field > 0) {
-          segments.set([generatedLine, last[0]!, field < 4 ? -1 : last[1]!, last[2]!, last[3]!], 5 * count);
-          count += 1;
-        }
-        if (char === semicolon) {
-          generatedLine += 1;
-          last[0] = 0;
-        }
-        field = value = shift = 0;
-        continue;
-      }
-      const digit = digits[char] ?? 0;
-      value |= (digit & 31) << shift;
-      shift += 5;
-      if ((digit & 32) !== 0) continue;
-      if (field < 4) last[field]! += (value & 1) === 1 ? -(value >>> 1) : value >>> 1;
-      field += 1;
-      value = shift = 0;
-    }
-    const findEntry = (line: number, column: number): Partial<Origin> => {
-      let [low, high] = [0, count];
-      while (low < high) {
-        const middle = (low + high) >>> 1;
-        const isAfter =
-          segments[5 * middle]! > line || (segments[5 * middle] === line && segments[5 * middle + 1]! > column);
-        if (isAfter) high = middle;
-        else low = middle + 1;
-      }
-      const [source = -1, originalLine = 0, originalColumn = 0] = segments.subarray(5 * low - 3, 5 * low);
-      const originalSource = low === 0 ? undefined : sources[source];
-      return originalSource === undefined ? {} : { originalSource, originalLine, originalColumn };
-    };
-    return { findEntry };
-  }
-
   /** `file:line:column`, relative to the working directory where the file lies in it. Never throws. */
   locate({ file: fileOrUrl, line, column }: Position): string | null {
     if (fileOrUrl === null) return null;
     const file = this.toPath(fileOrUrl);
-    const entry: Partial<Origin> | undefined = this.findMap(file, fileOrUrl)?.findEntry(line - 1, column - 1);
+    const entry: Partial<SourceMapping> | undefined = this.findMap(file, fileOrUrl)?.findEntry(line - 1, column - 1);
     // A source may be null in a map.
     if (typeof entry?.originalSource !== 'string') return `${this.shorten(file)}:${line}:${column}`;
     const source = this.shorten(this.resolveSource(file, entry.originalSource));
@@ -108,12 +47,12 @@ export class SourceLines {
     return (inside ? below : file).split(path.sep).join('/');
   }
 
-  private findMap(file: string, asLoaded: string): Finder | null {
+  private findMap(file: string, asLoaded: string): SourceMap | null {
     // A dependency's sources are seldom installed, and may be named as if they lay in the application.
     if (!this.path.isAbsolute(file) || /[/\\]node_modules[/\\]/.test(file)) return null;
     const known = this.maps.get(asLoaded);
     if (known !== undefined) return known;
-    let map: Finder | null = null;
+    let map: SourceMap | null = null;
     try {
       map = SourceLines.isTypeScript(file) ? (this.module.findSourceMap(asLoaded) ?? null) : this.readMap(file);
     } catch {
@@ -123,7 +62,7 @@ export class SourceLines {
     return map;
   }
 
-  private readMap(file: string): Finder | null {
+  private readMap(file: string): SourceMap | null {
     const code = this.read(file);
     const comment = '//# sourceMappingURL=';
     const at = code.lastIndexOf(comment);
@@ -135,16 +74,17 @@ export class SourceLines {
         ? this.read(this.path.resolve(this.path.dirname(file), decodeURIComponent(url)))
         : Buffer.from(url.slice(inline[0].length), 'base64').toString('utf8');
     const map = JSON.parse(text) as SourceMapPayload;
-    if ('sections' in map) return 10 * text.length > this.maxMappingBytes ? null : new this.module.SourceMap(map);
+    if ('sections' in map) return text.length > this.maxMappingBytes ? null : new this.module.SourceMap(map);
+    // Node's `SourceMap` takes twenty times the length of the mappings.
     if (map.mappings.length > this.maxMappingBytes) return null;
     const root = map.sourceRoot ?? '';
     const sources = map.sources.map((source) => (root === '' ? source : this.path.posix.join(root, source)));
-    return SourceLines.decode({ mappings: map.mappings, sources });
+    return new this.module.SourceMap({ ...map, sources, sourcesContent: [] });
   }
 
-  /** Throws for a file that is too large: with the sources' text in it, a map is about twice as large as its mappings. */
+  /** Throws for a file that is too large: a map may have the sources' text in it. */
   private read(file: string): string {
-    if (this.fs.statSync(file).size > 2.5 * this.maxMappingBytes) throw new RangeError('Too large');
+    if (this.fs.statSync(file).size > 4 * this.maxMappingBytes) throw new RangeError('Too large');
     return this.fs.readFileSync(file, 'utf8');
   }
 

@@ -99,8 +99,6 @@ describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { ti
       expect(idle.sample.cpu.throttledSeconds).toBe(own.number(stat, 'throttled_time') / 1e9);
       expect(cpu.window!.throttledRatio).toBeGreaterThan(0);
       expect(cpu.window!.throttledByHiddenAncestor).toBe(false);
-      expect(after.lost).toMatchObject({ throttledMs: expect.any(Number) });
-      expect(after.lost!.throttledPeriods).toBeGreaterThan(0);
       expect(cpu.window!.runQueueMs).toBeGreaterThan(0.05 * cpu.window!.ms);
     } finally {
       reader.stop();

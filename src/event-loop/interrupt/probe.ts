@@ -137,7 +137,7 @@ function copyFrames(sites: NodeJS.CallSite[], skipped: number): CapturedStack {
   for (let i = skipped; i < length; i++) {
     if (cut && i === INNERMOST) i = length - OUTERMOST;
     const site = sites[i] as CallSite;
-    const file = readFile(site);
+    const file = site.getFileName() ?? null;
     frames[frames.length] = {
       name: site.getFunctionName(),
       typeName: mayBeOfProvider(file) ? site.getTypeName() : null,
@@ -149,14 +149,6 @@ function copyFrames(sites: NodeJS.CallSite[], skipped: number): CapturedStack {
     };
   }
   return { frames, cut };
-}
-
-/** Code that a bundler runs by `eval()` names its file by `sourceURL`; code of a template has no file. */
-function readFile(site: CallSite): string | null {
-  const file = site.getFileName() ?? null;
-  if (file !== null || !site.isEval()) return file;
-  const url = site.getScriptNameOrSourceURL() ?? '';
-  return apply(startsWith, url, ['webpack']) ? url : null;
 }
 
 /** The name of a type costs as much as the rest of a frame. Reading it runs neither getters nor proxies. */

@@ -8,7 +8,7 @@ import { estimateOwnCpu } from './own-cpu.js';
 import { StackTree } from './stack-tree.js';
 
 export const HALF_MS = 300_000;
-const MAX_NODES = 2_500;
+const MAX_NODES = 5_000;
 /** One sample represents no more: a machine that was suspended has run nothing. */
 const MAX_SAMPLE_MS = 10_000;
 /** A request whose route is not known so long after the sample counts as background. */

@@ -25,24 +25,18 @@ export const OTHER = '(other)';
 /** The node of the outermost calls of a stack that was cut. */
 export const CUT = '(cut)';
 
-/** The share of nodes that may be labels, and the share of calls that stay when the tree is full. */
-const KEPT_SHARE = 1 / 8;
-
-/** Counts stacks below labels, with a bound on its nodes: the rarest calls become one node `(other)` of their caller. */
+/** Counts stacks below labels, with a bound on its nodes: in a full tree what is new becomes `(other)` below its caller. */
 export class StackTree {
   readonly root = new StackNode('', '(root)', null);
-  size = 1;
+  private size = 1;
 
   constructor(private readonly maxNodes: number) {}
 
   /** `frames`: innermost first. Calls that only wait are left out, since they do not run. */
   add(label: string, frames: readonly Frame[], cut: boolean, ms: number): void {
-    const running = frames.filter((frame) => !frame.async);
-    if (this.size + running.length + 2 > this.maxNodes) this.fold();
-    const hasRoom = this.root.children.length < KEPT_SHARE * this.maxNodes;
-    let node = this.root.find(label) ?? this.enter(this.root, hasRoom ? label : OTHER);
+    let node = this.enter(this.root, label);
     if (cut) node = this.enter(node, CUT);
-    for (const frame of running.slice(0, this.maxNodes - this.size).reverse())
+    for (const frame of frames.filter(({ async }) => !async).toReversed())
       node = this.enter(node, formatKey(frame), nameFrame(frame), frame);
     node.samples += 1;
     node.selfMs += ms;
@@ -62,43 +56,15 @@ export class StackTree {
   }
 
   private enter(parent: StackNode, key: string, name = key, frame: Frame | null = null): StackNode {
+    if (parent.key === OTHER) return parent;
     const known = parent.find(key);
     if (known !== undefined) return known;
+    if (this.size >= this.maxNodes && key !== OTHER) return this.enter(parent, OTHER);
     const node = new StackNode(key, name, frame);
     parent.children.push(node);
     this.size += 1;
     return node;
   }
-
-  /** Keeps the labels and the heaviest calls: each of them may get one node `(other)`, so that half of the room is free. */
-  private fold(): void {
-    const totals: number[] = [];
-    const collect = (node: StackNode): void => {
-      totals.push(node.totalMs);
-      node.children.forEach(collect);
-    };
-    for (const { children } of this.root.children) children.forEach(collect);
-    totals.sort((a, b) => b - a);
-    const leastMs = totals[Math.floor(totals.length * KEPT_SHARE)] ?? 0;
-    this.size = 1 + this.root.children.length;
-    for (const child of this.root.children) this.foldBelow(child, leastMs);
-  }
-
-  private foldBelow(node: StackNode, leastMs: number): void {
-    for (const child of node.children.splice(0)) {
-      if (child.totalMs > leastMs && child.key !== OTHER) {
-        node.children.push(child);
-        this.size += 1;
-        this.foldBelow(child, leastMs);
-      } else moveInto(this.enter(node, OTHER), child);
-    }
-  }
-}
-
-function moveInto(node: StackNode, { samples, selfMs, children }: StackNode): void {
-  node.samples += samples;
-  node.selfMs += selfMs;
-  for (const child of children) moveInto(node, child);
 }
 
 /** Without a name or a first line, functions of one file differ by the line that runs. */

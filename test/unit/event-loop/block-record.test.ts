@@ -3,12 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/request/request-state.js';
-import { CarefulReader, createBlockRecord } from '../../../src/event-loop/block-record.js';
+import { createBlockRecord } from '../../../src/event-loop/block-record.js';
 import type { Verdict } from '../../../src/event-loop/cause.js';
 import type { Frame, Sample } from '../../../src/event-loop/sample.js';
 import { ProviderMethods } from '../../../src/event-loop/provider-methods.js';
 import { SecretNames } from '../../../src/core/secret-names.js';
-import { OncePerCause } from '../../../src/core/reporter.js';
 import { SourceLines, type Locate } from '../../../src/event-loop/source-lines.js';
 import { sample } from '../../fixtures/samples.js';
 
@@ -44,15 +43,10 @@ const owner = {
   nextId: () => 'id',
   findRoute: () => null,
 };
-const told: string[] = [];
-const reader = new CarefulReader(
-  new OncePerCause({ log() {}, error() {}, warn: (message) => void told.push(message) }, () => 0),
-);
 const rules = {
   secrets: new SecretNames([]),
   replay: { allowHeaders: [], maxBodyBytes: 0 },
   ownFolder: null,
-  reader,
   methods: null,
   stack: true,
   address: () => null,
@@ -124,7 +118,7 @@ it('the line of a block is the one seen most often in the source, where the comp
 });
 
 describe('the size beside a block', () => {
-  const request = { method: 'GET', url: '/', headers: {} };
+  const request = { method: 'GET', url: '/', headers: {}, rawHeaders: [] };
   const noteOf = (state: RequestState) =>
     createOf({ ...verdictOf(sampleOf([frame('own', 2)])), request: state }, {}, { ...rules, replay: null } as never)
       .note;
@@ -151,45 +145,5 @@ describe("the caller's trace", () => {
     const request = { method: 'GET', url: '/', headers, rawHeaders: values.flatMap((value) => ['traceparent', value]) };
     const named = new RequestState(request as never, null, 0, owner);
     expect(createOf({ ...verdictOf(), request: named }).request).toMatchObject({ traceId });
-  });
-});
-
-describe('a request on which the application has put what cannot be read', () => {
-  const throwing = (what: string) => ({
-    get() {
-      throw new Error(`secret of ${what}`);
-    },
-  });
-
-  it('leaves its record without that, and is reported once', () => {
-    told.length = 0;
-    const request = Object.defineProperties(
-      {},
-      Object.fromEntries(
-        ['method', 'url', 'originalUrl', 'headers', 'socket', 'body', 'rawHeaders'].map((name) => [
-          name,
-          throwing(name),
-        ]),
-      ),
-    );
-    const response = Object.defineProperty({}, 'getHeader', throwing('response'));
-    const owner = {
-      deferrer: null,
-      experiments: null,
-      sharedAnswers: null,
-      declaredParameters: null,
-      nextId: () => 'id',
-      findRoute() {
-        throw new Error('secret of route');
-      },
-    };
-    const state = new RequestState(request as never, response as never, 0, owner);
-    const build = () => createOf({ ...verdictOf(), request: state }, { delayed: [state, state] });
-    expect(build()).toMatchObject({ request: { method: '_OTHER', route: '', url: '', traceId: null }, curl: null });
-    const reports = told.length;
-    expect(reports).toBeGreaterThan(3);
-    build();
-    expect(told).toHaveLength(reports);
-    expect(told.join()).not.toContain('secret');
   });
 });

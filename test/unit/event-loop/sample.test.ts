@@ -16,7 +16,6 @@ describe('a frame is the application’s', () => {
     ['/app/src/x.js', true],
     ['file:///app/src/x.mjs', true],
     ['C:\\app\\src\\x.js', true],
-    ['webpack-internal:///./src/reports.ts', true],
     ['node:fs', false],
     ['wasm://wasm/0155631e', false],
     ['evalmachine.<anonymous>', false],

@@ -139,17 +139,6 @@ describe('frames', () => {
     expect(frames[0]!.file).toContain('probe.test.ts');
   });
 
-  it('of code that a bundler runs by `eval()` have the file that its `sourceURL` names', () => {
-    const frameAt = (url: string) => {
-      const source = `(function render(read) {\n  return read();\n})\n//# sourceURL=${url}`;
-      const run = runInThisContext(`eval(${JSON.stringify(source)})`) as (read: () => CapturedStack) => CapturedStack;
-      return run(captureFrames).frames.find(({ name }) => name === 'render');
-    };
-    const url = 'webpack-internal:///./src/reports.ts';
-    expect(frameAt(url)).toMatchObject({ file: url, line: 2 });
-    expect(frameAt('lodash.templateSources[0]')).toMatchObject({ file: null });
-  });
-
   it('are those of both ends of a deep stack: the code that runs, and its caller', () => {
     const walk = (levels: number): CapturedStack => (levels === 0 ? captureFrames() : walk(levels - 1));
     const renderReport = (): CapturedStack => walk(1_000);
