@@ -2,9 +2,9 @@ import { performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
+import type { CpuAllowance } from '../ports/cpu-allowance.js';
 import type { CountedRoute, LatencyFigures } from '../ports/latency-figures.js';
 import type { RouteTimeFigures } from '../ports/route-time.js';
-import type { SchedulingPressure } from '../ports/scheduling.js';
 import type { Route } from '../request/routes.js';
 import { MAX_ROUTES, ProcessSums, RouteSums, RouteWindow } from './rows/window.js';
 
@@ -12,7 +12,7 @@ import { MAX_ROUTES, ProcessSums, RouteSums, RouteWindow } from './rows/window.j
 export interface Counters {
   readonly latency: LatencyFigures | null;
   readonly times: RouteTimeFigures | null;
-  readonly scheduling: SchedulingPressure | null;
+  readonly cpu: Pick<CpuAllowance, 'throttledMs'> | null;
 }
 
 class Seen {
@@ -34,9 +34,11 @@ export interface Collected {
 export class Collector {
   private readonly seen = new Map<Route, Seen>();
   private loop = performance.eventLoopUtilization();
-  private throttledMs = 0;
+  private throttledMs: number | null;
 
-  constructor(private readonly counters: () => Counters) {}
+  constructor(private readonly counters: () => Counters) {
+    this.throttledMs = this.readThrottledMs();
+  }
 
   collect(): Collected {
     return { process: this.takeProcess(), routes: this.takeRoutes() };
@@ -89,16 +91,21 @@ export class Collector {
   private takeProcess(): ProcessSums {
     const now = performance.eventLoopUtilization();
     const { active: busyMs, idle } = performance.eventLoopUtilization(now, this.loop);
-    const throttledMs = this.counters().scheduling?.throttledMs ?? 0;
+    const throttledMs = this.readThrottledMs();
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
     const process = Object.assign(new ProcessSums(), {
       observedMs: busyMs + idle,
       busyMs,
-      throttledMs: throttledMs - this.throttledMs,
+      // The kernel counts anew in another cgroup.
+      throttledMs: Math.max(0, (throttledMs ?? 0) - (this.throttledMs ?? throttledMs ?? 0)),
       heapRatio: limit > 0 ? used / limit : 0,
     });
     [this.loop, this.throttledMs] = [now, throttledMs];
     return process;
+  }
+
+  private readThrottledMs(): number | null {
+    return this.counters().cpu?.throttledMs() ?? null;
   }
 }
 

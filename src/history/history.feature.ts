@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { CpuAllowance } from '../ports/cpu-allowance.js';
 import { HistoryReader } from '../ports/history.js';
 import { LatencyFigures } from '../ports/latency-figures.js';
 import type { Resolved } from '../core/option.js';
 import { describeReason } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
 import { RouteTimeFigures } from '../ports/route-time.js';
-import { SchedulingPressure } from '../ports/scheduling.js';
 import { UserList } from '../ports/users.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
@@ -31,7 +31,7 @@ export class HistoryFeature implements Feature {
     private readonly host: PerfApplication,
     latency: LatencyFigures | null,
     times: RouteTimeFigures | null,
-    scheduling: SchedulingPressure | null,
+    cpu: CpuAllowance | null,
     users: UserList | null,
   ) {
     this.store = options.store;
@@ -49,7 +49,7 @@ export class HistoryFeature implements Feature {
       },
       failed: this.failed,
     });
-    const counters = () => ({ latency, times, scheduling });
+    const counters = () => ({ latency, times, cpu });
     const maxBytes = host.cacheBytes(options.maxBytes);
     const parts = { ...options, maxBytes, own, counters, report, now: () => Date.now() };
     this.history = new History(parts, options.verdicts ? judge : null);
@@ -100,10 +100,10 @@ export const historyFeature: FeatureDefinition<'history', Options> = {
     provideFeature(
       'history',
       HistoryFeature,
-      [PerfApplication, ...[LatencyFigures, RouteTimeFigures, SchedulingPressure, UserList].map(optionalPort)],
+      [PerfApplication, ...[LatencyFigures, RouteTimeFigures, CpuAllowance, UserList].map(optionalPort)],
       (
         options: Options | null,
-        ...given: [PerfApplication, LatencyFigures, RouteTimeFigures, SchedulingPressure, UserList]
+        ...given: [PerfApplication, LatencyFigures, RouteTimeFigures, CpuAllowance, UserList]
       ) => (options === null ? null : new HistoryFeature(options, ...given)),
     ),
     providePort(HistoryReader, HistoryFeature, ({ history }) => history),

@@ -1,5 +1,5 @@
 import { availableParallelism, freemem, totalmem } from 'node:os';
-import { exactCount, readText } from './cgroup/kernel-file.js';
+import { exactCount, type KernelTree } from './cgroup/kernel-file.js';
 
 /** CPUs and memory of the machine, the limits when no cgroup has lower ones. Unknown is null. */
 export interface Machine {
@@ -8,21 +8,21 @@ export interface Machine {
   memoryBytes: number | null;
 }
 
-const isElsewhere = (root: string): boolean => process.platform !== 'linux' && root === '';
+const isElsewhere = ({ root }: KernelTree): boolean => process.platform !== 'linux' && root === '';
 
 /** The affinity covers cpusets of both versions of cgroups; `os.availableParallelism()` mixes the quota in, rounded. */
-export function readMachine(root: string): Machine {
-  if (isElsewhere(root)) return { cpus: availableParallelism(), memoryBytes: totalmem() };
-  const status = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readText(`${root}/proc/self/status`));
+export function readMachine(tree: KernelTree): Machine {
+  if (isElsewhere(tree)) return { cpus: availableParallelism(), memoryBytes: totalmem() };
+  const status = /^Cpus_allowed_list:\s*(\S+)$/m.exec(tree.read('/proc/self/status'));
   return {
     cpus: countCpus(status?.[1] ?? ''),
-    memoryBytes: parseMeminfo(readText(`${root}/proc/meminfo`), 'MemTotal') || null,
+    memoryBytes: parseMeminfo(tree.read('/proc/meminfo'), 'MemTotal') || null,
   };
 }
 
 /** Bytes that the machine can still give away without swapping. */
-export const availableOn = (root: string): number | null =>
-  isElsewhere(root) ? freemem() : parseMeminfo(readText(`${root}/proc/meminfo`), 'MemAvailable');
+export const availableOn = (tree: KernelTree): number | null =>
+  isElsewhere(tree) ? freemem() : parseMeminfo(tree.read('/proc/meminfo'), 'MemAvailable');
 
 /** Bytes of one line of `/proc/meminfo`, which counts in kB; null when it is not there. */
 export function parseMeminfo(text: string, key: 'MemTotal' | 'MemAvailable'): number | null {

@@ -1,14 +1,12 @@
 import { BADLY_THROTTLED, mb, MIB, THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
-import type { CpuQuota } from './cgroup/cpu.js';
-import { type HeapSpaces, heapSpaces, percentageBase } from './heap-spaces.js';
-import { flagsText, HEAP_SHARE, heapFlags } from './resource-advice.js';
+import { recommendOldSpaceMb, youngSpaceBytes } from './resource-advice.js';
 import { isHighFirst, findMemoryBound } from './resource-sample.js';
 
 /** Fewer periods than this (of 100 ms) are no trend. */
 const MIN_PERIODS = 20;
-const NO_PERIODS = { all: 0, throttled: 0, usedMs: 0, ms: 0, quota: null as CpuQuota | null };
+const NO_PERIODS = { all: 0, throttled: 0, usedMs: 0, ms: 0 };
 
 /** Memory is low below this share of the limit, or below this much where the share would be a lot. */
 const LOW_MEMORY_SHARE = 0.15;
@@ -30,8 +28,6 @@ export class ResourceDiagnostics {
   private periods = { ...NO_PERIODS };
   private lowSamples = 0;
   private oomKills: number | null = null;
-  /** The flag that this Node heeds here. */
-  private heapFlag = '--max-old-space-size';
 
   constructor(
     private readonly reporter: Reporter,
@@ -39,23 +35,19 @@ export class ResourceDiagnostics {
   ) {}
 
   /** At the start: does what Node was started with fit the container? */
-  start(
-    { limits, memory, process: own }: ResourceSample,
-    heap: HeapSpaces = heapSpaces(own.heapLimitBytes),
-    baseBytes = percentageBase(),
-  ): void {
+  start({ limits, memory, process: own }: ResourceSample, youngBytes = youngSpaceBytes()): void {
     this.oomKills = memory.oomKills;
     const memoryBytes = findMemoryBound(limits);
     if (memoryBytes === null) return;
-    const flags = flagsText(heapFlags(memoryBytes, heap.youngBytes, 1, baseBytes));
-    this.heapFlag = flags.split('=')[0]!;
-    if (heap.oldBytes <= memoryBytes * HEAP_SHARE) return;
-    const quoted = flags.includes(' ') ? `"${flags}"` : flags;
+    const oldSpaceMb = recommendOldSpaceMb(memoryBytes, youngBytes);
+    const isAsAdvised = own.heapLimitBytes - youngBytes <= oldSpaceMb * MIB;
+    if (isAsAdvised || own.heapLimitBytes <= memoryBytes) return;
+    const flag = `--max-old-space-size=${oldSpaceMb}`;
     this.warnOnce(
       'heap limit',
       `The heap may grow to ${mb(own.heapLimitBytes)} MB, but the container has ${mb(memoryBytes)} MB` +
         `${isHighFirst(limits) ? ' (memory.high): the kernel would throttle' : ': the kernel would kill'} ` +
-        `the process before the garbage collector runs short. Start Node with ${flags}, for example NODE_OPTIONS=${quoted}.`,
+        `the process before the garbage collector runs short. Start Node with ${flag}, for example NODE_OPTIONS=${flag}.`,
     );
   }
 
@@ -84,14 +76,13 @@ export class ResourceDiagnostics {
     this.warnOnce(
       'memory low',
       `Only ${low} memory are left; at 0 the kernel ${then}, ` +
-        `or lower ${this.heapFlag} so that the garbage collector works earlier.`,
+        'or lower --max-old-space-size so that the garbage collector works earlier.',
     );
   }
 
-  /** With each record. Short windows are added up until they are a trend. `quota`: the limit that was hit most, if any. */
-  weighThrottling({ cpu: { window } }: ResourceSample, quota: CpuQuota | null): void {
+  /** With each record. Short windows are added up until they are a trend. */
+  weighThrottling({ limits, cpu: { window } }: ResourceSample): void {
     const seen = this.periods;
-    seen.quota = quota ?? seen.quota;
     seen.all += window?.periods ?? 0;
     seen.throttled += window?.throttledPeriods ?? 0;
     seen.usedMs += window?.periods == null ? 0 : window.usageCores * window.ms;
@@ -100,13 +91,12 @@ export class ResourceDiagnostics {
     this.periods = { ...NO_PERIODS };
     const ratio = seen.throttled / seen.all;
     const isBad = ratio > BADLY_THROTTLED;
-    if (seen.quota === null || ratio <= THROTTLED || (!isBad && this.said.has('badly throttled'))) return;
-    const { cores, isAncestor } = seen.quota;
-    const limit = `the limit of ${Math.round(cores * 100) / 100} cores${isAncestor ? ' of a parent cgroup' : ''}`;
+    if (ratio <= THROTTLED || (!isBad && this.said.has('badly throttled'))) return;
+    const limit = limits.cpuCores === null ? '' : ` of a limit of ${Math.round(limits.cpuCores * 100) / 100}`;
     this.warnOnce(
       isBad ? 'badly throttled' : 'throttled',
-      `The CPU was throttled in ${(ratio * 100).toFixed(0)} % of periods by ${limit}: requests wait though the mean use is ` +
-        `only ${(seen.usedMs / seen.ms).toFixed(2)} cores. Raise that limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).`,
+      `The CPU was throttled in ${(ratio * 100).toFixed(0)} % of periods: requests wait though the mean use is only ` +
+        `${(seen.usedMs / seen.ms).toFixed(2)} cores${limit}. Raise the limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).`,
     );
   }
 
@@ -119,7 +109,7 @@ export class ResourceDiagnostics {
     this.warnOnce(
       'oom kill',
       `The kernel killed ${processes} of this container because its memory was used up. Raise the memory limit, or give ` +
-        `each worker a smaller ${this.heapFlag}.`,
+        'each worker a smaller --max-old-space-size.',
     );
   }
 

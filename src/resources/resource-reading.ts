@@ -5,12 +5,9 @@ import { residentBytes } from '../core/resident-set.js';
 import { type CpuLimit, type CpuUsage, NOT_LIMITED, readCpuLimit, readCpuUsage } from './cgroup/cpu.js';
 import { type CgroupLayout, discoverCgroups } from './cgroup/find.js';
 import type { KernelTexts } from '../ports/kernel-files.js';
-import { parsePressure, parseRunQueueMs, takingTexts, readText } from './cgroup/kernel-file.js';
+import { KernelTree, parsePressure, parseRunQueueMs } from './cgroup/kernel-file.js';
 import { type MemoryReading, readMemory } from './cgroup/memory.js';
 import { availableOn, type Machine, readMachine } from './machine.js';
-
-/** Mounts are read again after this time, in about 0.3 ms. */
-const REDISCOVER_EVERY_MS = 30_000;
 
 /** Everything that is counted for this process at one moment, before windows and overrides. Unknown is null. */
 export interface ResourceReading {
@@ -34,64 +31,62 @@ export interface ResourceReading {
 
 /** Reads the accounts of whatever cgroup the process is in now. Shared by readers that each keep their own baseline. */
 export class ResourceReader {
-  /** The files of a reading, for a thread that reads them. */
-  readonly paths = new Set<string>();
-  private readonly root: string;
-  private found: { atMs: number; membership: string; mounts: string; layout: CgroupLayout } | null = null;
+  private readonly tree: KernelTree;
+  /** The layout, and the files that it follows from. */
+  private found: { readonly membership: string; readonly mounts: string; readonly layout: CgroupLayout } | null = null;
 
   constructor(
     root: string,
     private readonly now: MonotonicClock,
   ) {
-    this.root = root.replace(/\/+$/, '');
+    this.tree = new KernelTree(root.replace(/\/+$/, ''));
+  }
+
+  /** The files of a reading, for a thread that reads them. */
+  get paths(): ReadonlySet<string> {
+    return this.tree.paths;
   }
 
   /** `given`: {@link paths} as another thread has read them; files that it has not are read here. */
   read(given: KernelTexts | null = null): ResourceReading {
-    const texts = given?.texts ?? null;
-    const layout = this.placedLayout(texts);
-    if (layout !== null) {
-      const reading = takingTexts(texts, this.paths, () => this.readAt(layout, given));
-      // Read afterwards: the process may have been moved, and its cgroup removed, at any time before.
-      if (this.membership(texts) === this.found!.membership) return reading;
-    }
-    this.paths.clear();
-    const [membership, mounts] = [this.membership(null), this.mounts(null)];
-    this.found = { atMs: this.now(), membership, mounts, layout: discoverCgroups(this.root) };
-    return takingTexts(null, this.paths, () => this.readAt(this.found!.layout, null));
+    const { tree } = this;
+    tree.texts = given?.texts ?? null;
+    const known = this.findLayout();
+    const reading = known === null ? null : this.readAt(known, given);
+    tree.texts = null;
+    return reading ?? this.readAt(this.discover(), null);
   }
 
-  /** Null where the mounts must be read again. */
-  private placedLayout(texts: KernelTexts['texts'] | null): CgroupLayout | null {
-    const { found } = this;
-    if (found === null) return null;
-    const isPlaced =
-      texts === null ? this.now() - found.atMs < REDISCOVER_EVERY_MS : this.mounts(texts) === found.mounts;
-    return isPlaced ? found.layout : null;
+  /** Null at first, and after the process was moved or the mounts have changed. */
+  private findLayout(): CgroupLayout | null {
+    const { found, tree } = this;
+    if (found === null || tree.read('/proc/self/cgroup') !== found.membership) return null;
+    return tree.read('/proc/self/mountinfo') === found.mounts ? found.layout : null;
   }
 
-  private membership(texts: KernelTexts['texts'] | null): string {
-    return takingTexts(texts, this.paths, () => readText(`${this.root}/proc/self/cgroup`));
-  }
-
-  private mounts(texts: KernelTexts['texts'] | null): string {
-    return takingTexts(texts, this.paths, () => readText(`${this.root}/proc/self/mountinfo`));
+  private discover(): CgroupLayout {
+    const { tree } = this;
+    tree.paths.clear();
+    const [membership, mounts] = [tree.read('/proc/self/cgroup'), tree.read('/proc/self/mountinfo')];
+    const layout = discoverCgroups(tree);
+    this.found = { membership, mounts, layout };
+    return layout;
   }
 
   private readAt(layout: CgroupLayout, given: KernelTexts | null): ResourceReading {
-    const { root } = this;
+    const { tree } = this;
     // A cpuset is changed in place.
-    const machine = readMachine(root);
+    const machine = readMachine(tree);
     const { cpu, cpuacct, memory, unified } = layout;
     const nowMs = given?.atMs ?? this.now();
-    const cgroupUsage = cpuacct === null ? null : readCpuUsage(root, cpuacct);
+    const cgroupUsage = cpuacct === null ? null : readCpuUsage(tree, cpuacct);
     const own = toUsage(given?.cpu ?? process.cpuUsage());
     const rssBytes = given?.rssBytes ?? residentBytes();
-    const memoryReading = memory === null ? null : readMemory(root, memory, rssBytes);
+    const memoryReading = memory === null ? null : readMemory(tree, memory, rssBytes);
     const boundBytes = Math.min(memoryReading?.limitBytes ?? Infinity, memoryReading?.highBytes ?? Infinity);
     const isLimited = boundBytes < (machine.memoryBytes ?? Infinity);
     const pressure = (of: 'cpu' | 'memory'): string =>
-      unified === null ? '' : readText(`${root}${unified.directories[0]}/${of}.pressure`);
+      unified === null ? '' : tree.read(`${unified.directories[0]}/${of}.pressure`);
     const heap = getHeapStatistics();
     return {
       nowMs,
@@ -100,13 +95,13 @@ export class ResourceReader {
       machine,
       cpuUsage: cgroupUsage ?? own,
       isCgroupUsage: cgroupUsage !== null,
-      cpuLimit: cpu === null ? NOT_LIMITED : readCpuLimit(root, cpu),
+      cpuLimit: cpu === null ? NOT_LIMITED : readCpuLimit(tree, cpu),
       memory: memoryReading,
-      machineAvailableBytes: isLimited ? null : availableOn(root),
+      machineAvailableBytes: isLimited ? null : availableOn(tree),
       cpuStallSeconds: parsePressure(pressure('cpu'), 'some'),
       memoryStallSeconds: parsePressure(pressure('memory'), 'full'),
       // The thread group's leader, which is Node's main thread.
-      runQueueMs: parseRunQueueMs(readText(`${root}/proc/self/schedstat`)),
+      runQueueMs: parseRunQueueMs(tree.read('/proc/self/schedstat')),
       process: {
         cpuSeconds: own.usageSeconds,
         rssBytes,

@@ -1,6 +1,5 @@
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import type { ResourceSample } from '../core/record.js';
-import { heapSpaces } from './heap-spaces.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { findLimits, sampleSince } from './resource-sample.js';
@@ -42,8 +41,7 @@ export class ReadingResourceSampler extends ResourceSampler {
 
   recommend(): ResourceAdvice {
     const reading = this.reader.read();
-    const { youngBytes } = heapSpaces(reading.process.heapLimitBytes);
-    return advise(findLimits(reading, this.options), reading.machine, youngBytes);
+    return advise(findLimits(reading, this.options), reading.machine);
   }
 
   close(): void {}

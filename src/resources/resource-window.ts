@@ -1,6 +1,5 @@
 import type { ResourceSample } from '../core/record.js';
-import type { SchedulingLoss } from '../ports/scheduling.js';
-import { type CpuLimit, type CpuQuota, type Throttling, UNKNOWN_THROTTLING } from './cgroup/cpu.js';
+import { type CpuLimit, type Throttling, UNKNOWN_THROTTLING } from './cgroup/cpu.js';
 import type { ResourceReading } from './resource-reading.js';
 
 type CpuWindow = NonNullable<ResourceSample['cpu']['window']>;
@@ -69,18 +68,8 @@ function cpuBetween(
   };
 }
 
-/** Throttling between two readings, for the event loop. Null when they do not compare. */
-export function lossBetween(before: ResourceReading, after: ResourceReading): SchedulingLoss | null {
-  if (msBetween(before, after) === null) return null;
-  const throttling = throttlingBetween(before.cpuLimit, after.cpuLimit);
-  const anySeconds = difference(before.cpuLimit.anySeconds, after.cpuLimit.anySeconds);
-  // Kernels without a count of hidden limits still count the visible ones.
-  const throttledSeconds = anySeconds ?? (throttling.length === 0 ? null : visibleSeconds(throttling));
-  return { throttledPeriods: worst(throttling).throttledPeriods, throttledMs: milliseconds(throttledSeconds) };
-}
-
-type ThrottlingBetween = Throttling & { ratio: number | null; quota: CpuQuota | null };
-const UNKNOWN: ThrottlingBetween = { ...UNKNOWN_THROTTLING, ratio: null, quota: null };
+type ThrottlingBetween = Throttling & { ratio: number | null };
+const UNKNOWN: ThrottlingBetween = { ...UNKNOWN_THROTTLING, ratio: null };
 
 /** Throttling of each limit; unknown for a new limit, and for all when their number has changed: a removed one may have throttled. */
 function throttlingBetween(before: CpuLimit, after: CpuLimit): ThrottlingBetween[] {
@@ -91,20 +80,13 @@ function throttlingBetween(before: CpuLimit, after: CpuLimit): ThrottlingBetween
     const of = (key: keyof Throttling): number | null => difference(past.throttling[key], quota.throttling[key]);
     const [periods, throttledPeriods] = [of('periods'), of('throttledPeriods')];
     const ratio = share(throttledPeriods, periods);
-    return { periods, throttledPeriods, throttledSeconds: of('throttledSeconds'), ratio, quota };
+    return { periods, throttledPeriods, throttledSeconds: of('throttledSeconds'), ratio };
   });
 }
 
 /** Throttling of the limit that was hit most, which need not be the lowest. An unknown one may be worse. */
 const worst = (limits: readonly ThrottlingBetween[]): ThrottlingBetween =>
   limits.toSorted((a, b) => (b.ratio ?? Infinity) - (a.ratio ?? Infinity))[0] ?? UNKNOWN;
-
-/** The limit that throttled most between two readings; null when none did, or it is unknown. */
-export function hitMost(before: ResourceReading | null, after: ResourceReading): CpuQuota | null {
-  if (before === null) return null;
-  const { ratio, quota } = worst(throttlingBetween(before.cpuLimit, after.cpuLimit));
-  return ratio === 0 ? null : quota;
-}
 
 const visibleSeconds = (limits: readonly Throttling[]): number | null =>
   limits.reduce<number | null>(

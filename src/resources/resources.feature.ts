@@ -1,27 +1,21 @@
-import { MAX_TIMER_MS } from '../core/clock.js';
 import { CpuAllowance } from '../ports/cpu-allowance.js';
-import { KernelFiles, type KernelTexts } from '../ports/kernel-files.js';
+import { KernelFiles } from '../ports/kernel-files.js';
 import type { HealthReason } from '../ports/overview.js';
-import { SchedulingPressure } from '../ports/scheduling.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
-import { disagreement, nodeFigures } from './node-figures.js';
 import { lowMemory, ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { findLimits, memoryLeft, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
-import { hitMost } from './resource-window.js';
 import { type ResolvedResourcesOptions, resourcesRows, resourcesOption } from './resources.options.js';
-import { SchedulingHistory } from './scheduling-history.js';
 
-/** Low memory cannot wait for the next record. */
-const WATCH_EVERY_MS = 1_000;
+/** Files are read so often at the least: low memory cannot wait for the next record. */
+const READ_EVERY_MS = 1_000;
 
 /** The container's resources of one application. With the feature off (null) nothing runs until someone samples. */
 export class ResourcesFeature implements Feature {
   readonly service: ResourceSampler;
-  readonly history: SchedulingHistory;
   /** For features that size themselves by the CPU; with this feature off too. */
   readonly allowance: CpuAllowance = {
     cores: () => {
@@ -39,12 +33,13 @@ export class ResourcesFeature implements Feature {
   private readonly reader: ResourceReader;
   private readonly diagnostics: ResourceDiagnostics;
   private latest: ResourceReading | null = null;
-  private readonly pending = new Set<(reading: ResourceReading) => void>();
-  private watched: ResourceReading | null = null;
+  /** The thread has not answered yet. */
+  private isReading = false;
+  private readingsSince = 0;
   /** Readings of the last record and of the one before it; at first the reading of the start. */
   private published: ResourceReading | null = null;
   private publishedBefore: ResourceReading | null = null;
-  private timers: NodeJS.Timeout[] = [];
+  private timer: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly options: ResolvedResourcesOptions | null,
@@ -56,29 +51,20 @@ export class ResourcesFeature implements Feature {
     this.settings = options ?? resourcesRows.read({}, 'resources');
     this.reader = new ResourceReader('/', host.nowMs);
     this.service = new ReadingResourceSampler(this.reader, this.settings);
-    this.history = new SchedulingHistory(() => this.reader.read());
     this.diagnostics = new ResourceDiagnostics(host.logger, this.settings.cpuLimitCores !== null);
-  }
-
-  get isOn(): boolean {
-    return this.options !== null;
   }
 
   start(): void {
     if (this.options === null) return;
     const reading = this.reader.read();
-    this.published = this.watched = this.latest = reading;
-    this.history.keep(reading);
-    const sample = sampleSince(null, reading, this.settings);
-    this.diagnostics.start(sample);
-    const wrong = disagreement(sample.limits, nodeFigures());
-    if (wrong !== null) this.host.logger.log(wrong);
+    this.published = this.latest = reading;
+    this.diagnostics.start(sampleSince(null, reading, this.settings));
     const { intervalMs } = this.options;
-    this.timers = [
-      setInterval(this.publish, Math.min(intervalMs, MAX_TIMER_MS)),
-      setInterval(this.watch, Math.min(intervalMs, WATCH_EVERY_MS)),
-    ];
-    for (const timer of this.timers) timer.unref();
+    this.timer = setInterval(this.read, intervalMs / this.readingsOfRecord).unref();
+  }
+
+  private get readingsOfRecord(): number {
+    return Math.ceil(this.settings.intervalMs / READ_EVERY_MS);
   }
 
   /** The current sample; null when off. Its rates cover half an interval to one and a half, for any number of callers. */
@@ -100,49 +86,42 @@ export class ResourcesFeature implements Feature {
   }
 
   drain(): void {
-    for (const timer of this.timers) clearInterval(timer);
-    this.timers = [];
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
   }
 
-  /** Reads in the watchdog's thread; here before it runs, and where it cannot. */
-  private withReading(use: (reading: ResourceReading) => void): void {
-    // The thread may be delayed: both of its readings would be of one moment.
-    if (this.pending.has(use)) return;
-    const { timers } = this;
-    const read = (given: KernelTexts | null): void => use((this.latest = this.reader.read(given)));
+  /** Reads in the sampler's thread; here before it runs, and where it cannot. */
+  private readonly read = (): void => {
+    if (this.isReading) return;
     const answer = this.files?.read(this.reader.paths) ?? null;
-    if (answer === null) return read(null);
-    this.pending.add(use);
+    if (answer === null) return this.take(this.reader.read());
+    this.isReading = true;
     void answer.then((given) => {
-      this.pending.delete(use);
+      this.isReading = false;
       // The application may have closed, or have read here, meanwhile.
-      if (given !== null && timers === this.timers && given.atMs > (this.latest?.nowMs ?? 0)) read(given);
+      if (given !== null && this.timer !== null && given.atMs > (this.latest?.nowMs ?? 0))
+        this.take(this.reader.read(given));
     });
+  };
+
+  private take(reading: ResourceReading): void {
+    const leftBytes = memoryLeft(reading, this.settings.memoryLimitBytes);
+    this.diagnostics.watch(sampleSince(this.latest, reading, this.settings), leftBytes);
+    this.latest = reading;
+    this.readingsSince += 1;
+    if (this.readingsSince < this.readingsOfRecord) return;
+    this.readingsSince = 0;
+    const sample = sampleSince(this.published, reading, this.settings);
+    this.diagnostics.weighThrottling(sample);
+    this.publishedBefore = this.published;
+    this.published = reading;
+    const { recorder } = this.host;
+    if (recorder.wanted) recorder.push({ kind: 'resource', sample });
   }
 
   private lastReading(): ResourceReading {
     return this.files?.running === true && this.latest !== null ? this.latest : this.reader.read();
   }
-
-  private readonly watch = (): void => this.withReading(this.watchReading);
-
-  private readonly watchReading = (reading: ResourceReading): void => {
-    this.history.keep(reading);
-    const leftBytes = memoryLeft(reading, this.settings.memoryLimitBytes);
-    this.diagnostics.watch(sampleSince(this.watched, reading, this.settings), leftBytes);
-    this.watched = reading;
-  };
-
-  private readonly publish = (): void => this.withReading(this.publishReading);
-
-  private readonly publishReading = (reading: ResourceReading): void => {
-    const sample = sampleSince(this.published, reading, this.settings);
-    this.diagnostics.weighThrottling(sample, hitMost(this.published, reading));
-    this.publishedBefore = this.published;
-    this.published = reading;
-    const { recorder } = this.host;
-    if (recorder.wanted) recorder.push({ kind: 'resource', sample });
-  };
 }
 
 export const resourcesFeature: FeatureDefinition<'resources', ResolvedResourcesOptions> = {
@@ -161,6 +140,5 @@ export const resourcesFeature: FeatureDefinition<'resources', ResolvedResourcesO
         new ResourcesFeature(options, application, files),
     ),
     providePort(CpuAllowance, ResourcesFeature, ({ allowance }) => allowance),
-    providePort(SchedulingPressure, ResourcesFeature, ({ isOn, history }) => (isOn ? history : null)),
   ],
 };

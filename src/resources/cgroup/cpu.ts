@@ -1,6 +1,6 @@
 import type { ResourceSample } from '../../core/record.js';
 import type { ControllerCgroup } from './find.js';
-import { exactCount, firstNumber, lineNumber, secondNumber, seconds, readText } from './kernel-file.js';
+import { exactCount, firstNumber, lineNumber, secondNumber, seconds, type KernelTree } from './kernel-file.js';
 
 type CpuFigures = ResourceSample['cpu'];
 
@@ -33,10 +33,12 @@ export const UNKNOWN_THROTTLING: Throttling = { periods: null, throttledPeriods:
 export const NOT_LIMITED: CpuLimit = { quotas: [], anySeconds: null, earlierSeconds: null };
 
 /** Null when the kernel has no figure. A running process has used CPU, so a total of 0 is a stub (gVisor). */
-export function readCpuUsage(root: string, { version, directories }: ControllerCgroup): CpuUsage | null {
-  const own = `${root}${directories[0]!}`;
+export function readCpuUsage(tree: KernelTree, { version, directories }: ControllerCgroup): CpuUsage | null {
+  const own = directories[0]!;
   const { usageSeconds, ...split } =
-    version === 'v2' ? parseUsage(readText(`${own}/cpu.stat`)) : usageV1((name) => readText(`${own}/cpuacct.${name}`));
+    version === 'v2'
+      ? parseUsage(tree.read(`${own}/cpu.stat`))
+      : usageV1((name) => tree.read(`${own}/cpuacct.${name}`));
   return usageSeconds === null || usageSeconds === 0 ? null : { usageSeconds, ...split };
 }
 
@@ -64,12 +66,12 @@ function usageV1(read: (name: string) => string): Usage {
 }
 
 /** The CPU quotas up to the mount point. The kernel counts throttling only in the cgroup that has the quota. */
-export function readCpuLimit(root: string, { version, directories }: ControllerCgroup): CpuLimit {
-  const throttlingIn = (file: string): Throttling => parseThrottling(readText(`${root}${file}`), version);
+export function readCpuLimit(tree: KernelTree, { version, directories }: ControllerCgroup): CpuLimit {
+  const throttlingIn = (file: string): Throttling => parseThrottling(tree.read(file), version);
   const local = `${directories[0]}/cpu.stat.local`;
   const earlierSeconds = throttlingIn(local).throttledSeconds;
   const quotas = directories.flatMap((directory, level) => {
-    const cores = readQuota(version, `${root}${directory}`);
+    const cores = readQuota(tree, version, directory);
     if (cores === null) return [];
     return [{ directory, isAncestor: level > 0, cores, throttling: throttlingIn(`${directory}/cpu.stat`) }];
   });
@@ -90,12 +92,12 @@ export const parseThrottling = (stat: string, version: 'v1' | 'v2'): Throttling 
       : seconds(lineNumber(stat, 'throttled_usec'), 1e6),
 });
 
-function readQuota(version: 'v1' | 'v2', directory: string): number | null {
-  if (version === 'v2') return parseCpuMax(readText(`${directory}/cpu.max`));
-  const quotaUs = firstNumber(readText(`${directory}/cpu.cfs_quota_us`));
+function readQuota(tree: KernelTree, version: 'v1' | 'v2', directory: string): number | null {
+  if (version === 'v2') return parseCpuMax(tree.read(`${directory}/cpu.max`));
+  const quotaUs = firstNumber(tree.read(`${directory}/cpu.cfs_quota_us`));
   // A quota of -1 is none.
   if (quotaUs === null || quotaUs <= 0) return null;
-  return divideQuota(quotaUs, firstNumber(readText(`${directory}/cpu.cfs_period_us`)));
+  return divideQuota(quotaUs, firstNumber(tree.read(`${directory}/cpu.cfs_period_us`)));
 }
 
 /** `quota period`, or `max period`, in microseconds; the kernel's own period is 100 ms. */

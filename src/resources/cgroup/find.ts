@@ -1,6 +1,5 @@
-import { existsSync, readdirSync } from 'node:fs';
 import type { ResourceSample } from '../../core/record.js';
-import { readText } from './kernel-file.js';
+import type { KernelTree } from './kernel-file.js';
 import { parseMembership } from './membership.js';
 import { type CgroupMount, parseMountInfo } from './mount-info.js';
 
@@ -40,11 +39,11 @@ const BELOW_ROOT_V2_FILES = ['cgroup.events', 'cpu.max', 'memory.max'];
 const MAX_SEARCHED = 2_000;
 
 /** Finds the own cgroup per controller: v1 where a v1 mount carries it, else v2. Never throws. */
-export function discoverCgroups(root: string): CgroupLayout {
-  const membership = parseMembership(readText(`${root}/proc/self/cgroup`));
-  const mounts = parseMountInfo(readText(`${root}/proc/self/mountinfo`));
+export function discoverCgroups(tree: KernelTree): CgroupLayout {
+  const membership = parseMembership(tree.read('/proc/self/cgroup'));
+  const mounts = parseMountInfo(tree.read('/proc/self/mountinfo'));
   const find = (path: string | undefined | null, carries: (mount: CgroupMount) => boolean, files: readonly string[]) =>
-    path === undefined || path === null ? null : best(path, mounts.filter(carries), root, files);
+    path === undefined || path === null ? null : best(path, mounts.filter(carries), tree, files);
 
   const unified = find(membership.v2, (mount) => mount.version === 'v2', V2_FILES);
   const controller = (name: keyof typeof V1_FILES): ControllerCgroup | null =>
@@ -72,12 +71,12 @@ function rateTrust({ cpu, cpuacct, memory }: Controllers): CgroupLayout['trust']
 function best(
   path: string,
   mounts: readonly CgroupMount[],
-  root: string,
+  tree: KernelTree,
   files: readonly string[],
 ): ControllerCgroup | null {
   const [chosen] = mounts
     .flatMap((mount) => {
-      const located = locateCgroup(path, mount, root, files);
+      const located = locateCgroup(path, mount, tree, files);
       return located === null ? [] : [{ ...located, mount }];
     })
     .sort(
@@ -92,53 +91,42 @@ function best(
         version: chosen.mount.version,
         directories: chosen.directories,
         trust: chosen.doubt <= 1 ? 'exact' : 'guess',
-        isRoot: isRoot(`${root}${chosen.directories[0]!}`, chosen.mount.version),
+        isRoot: isRoot(tree, chosen.directories[0]!, chosen.mount.version),
       };
 }
 
 const isUsualPlace = (point: string): boolean => point === '/sys/fs/cgroup' || point.startsWith('/sys/fs/cgroup/');
 
 /** A root has a file that only roots have (v1), or none of the files that all others have (v2). */
-const isRoot = (directory: string, version: ControllerCgroup['version']): boolean =>
-  version === 'v1' ? hasOne(directory, [ROOT_V1_FILE]) : !hasOne(directory, BELOW_ROOT_V2_FILES);
+const isRoot = (tree: KernelTree, directory: string, version: ControllerCgroup['version']): boolean =>
+  version === 'v1' ? hasOne(tree, directory, [ROOT_V1_FILE]) : !hasOne(tree, directory, BELOW_ROOT_V2_FILES);
 
-const hasOne = (directory: string, files: readonly string[]): boolean =>
-  files.some((file) => existsSync(`${directory}/${file}`));
+const hasOne = (tree: KernelTree, directory: string, files: readonly string[]): boolean =>
+  files.some((file) => tree.has(`${directory}/${file}`));
 
 /** The directory exactly `depth` levels below `top` whose `cgroup.procs` lists the own process. */
-function findOwn(root: string, top: string, depth: number): string | null {
+function findOwn(tree: KernelTree, top: string, depth: number): string | null {
   let level = [top];
   let searched = 0;
   for (let below = 0; below < depth; below++) {
     const next: string[] = [];
     for (const directory of level) {
       if (++searched > MAX_SEARCHED) return null;
-      for (const name of subdirectories(`${root}${directory}`)) next.push(`${directory}/${name}`);
+      for (const name of tree.folders(directory)) next.push(`${directory}/${name}`);
     }
     level = next;
   }
-  const own = new RegExp(`^(${process.pid}|${pidIn(root)})$`, 'm');
+  const own = new RegExp(`^(${process.pid}|${pidIn(tree)})$`, 'm');
   for (const directory of level) {
     if (++searched > MAX_SEARCHED) return null;
-    if (own.test(readText(`${root}${directory}/cgroup.procs`))) return directory;
+    if (own.test(tree.read(`${directory}/cgroup.procs`))) return directory;
   }
   return null;
 }
 
-/** The own process id as the file tree below `root` knows it. */
-function pidIn(root: string): number {
-  return Number(/^Pid:\s*(\d+)$/m.exec(readText(`${root}/proc/self/status`))?.[1] ?? process.pid);
-}
-
-function subdirectories(directory: string): string[] {
-  try {
-    return readdirSync(directory, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => entry.name);
-  } catch {
-    // A cgroup that was removed meanwhile, or that may not be read, cannot be searched.
-    return [];
-  }
+/** The own process id as the file tree knows it. */
+function pidIn(tree: KernelTree): number {
+  return Number(/^Pid:\s*(\d+)$/m.exec(tree.read('/proc/self/status'))?.[1] ?? process.pid);
 }
 
 /** The process's own directory in a mounted hierarchy, and how sure that is. */
@@ -150,10 +138,15 @@ interface LocatedCgroup {
 }
 
 /** Finds the directory of the cgroup `path` (of `/proc/self/cgroup`) below `mount`; null when the mount shows nothing usable. */
-function locateCgroup(path: string, mount: CgroupMount, root: string, files: readonly string[]): LocatedCgroup | null {
+function locateCgroup(
+  path: string,
+  mount: CgroupMount,
+  tree: KernelTree,
+  files: readonly string[],
+): LocatedCgroup | null {
   const { point } = mount;
   const found = (directory: string, doubt: LocatedCgroup['doubt']): LocatedCgroup | null =>
-    hasOne(`${root}${directory}`, files) ? { directories: upwards(directory, point), doubt } : null;
+    hasOne(tree, directory, files) ? { directories: upwards(directory, point), doubt } : null;
 
   const below = pathBelow(path, mount.root);
   const exact = below === null ? null : found(join(point, below), 0);
@@ -161,7 +154,7 @@ function locateCgroup(path: string, mount: CgroupMount, root: string, files: rea
 
   // A mount made outside of the cgroup namespace: it starts as many levels above the own cgroup as it has "..".
   if (/^(\/\.\.)+$/.test(mount.root)) {
-    const own = findOwn(root, point, mount.root.length / 3 + (path === '/' ? 0 : path.split('/').length - 1));
+    const own = findOwn(tree, point, mount.root.length / 3 + (path === '/' ? 0 : path.split('/').length - 1));
     const byProcess = own === null ? null : found(own, 1);
     if (byProcess !== null) return byProcess;
   }

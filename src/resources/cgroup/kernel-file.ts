@@ -1,28 +1,42 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
-/** Texts that another thread has read, and where the paths that are read are noted. */
-let given: ReadonlyMap<string, string> | null = null;
-let noted: Set<string> | null = null;
+/** The files of the kernel: the disk's, or texts that another thread has read. */
+export class KernelTree {
+  /** The files that were read since they were cleared. */
+  readonly paths = new Set<string>();
+  /** Texts by path, for as long as they are those of now; null: files are read. */
+  texts: ReadonlyMap<string, string> | null = null;
 
-/** Runs `work`, whose files are taken from `texts` where they are there, and whose paths are added to `paths`. */
-export function takingTexts<T>(texts: ReadonlyMap<string, string> | null, paths: Set<string>, work: () => T): T {
-  [given, noted] = [texts, paths];
-  try {
-    return work();
-  } finally {
-    [given, noted] = [null, null];
+  constructor(
+    /** Replaces `/`; without a slash at its end. */
+    readonly root: string,
+  ) {}
+
+  /** Opened for each read: what is kept open would be of the cgroup that it was. `''` where there is none, or it may not be read. */
+  read(path: string): string {
+    const file = `${this.root}${path}`;
+    this.paths.add(file);
+    const text = this.texts?.get(file);
+    if (text !== undefined) return text;
+    try {
+      return readFileSync(file, 'utf8');
+    } catch {
+      return '';
+    }
   }
-}
 
-/** Opened for each read: what is kept open would be of the cgroup that it was. `''` where there is none, or it may not be read. */
-export function readText(path: string): string {
-  noted?.add(path);
-  const text = given?.get(path);
-  if (text !== undefined) return text;
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
+  has(path: string): boolean {
+    return existsSync(`${this.root}${path}`);
+  }
+
+  /** Names of the folders in a folder; none of one that was removed meanwhile, or may not be read. */
+  folders(path: string): string[] {
+    try {
+      const entries = readdirSync(`${this.root}${path}`, { withFileTypes: true });
+      return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    } catch {
+      return [];
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ResourceSample } from '../../core/record.js';
 import type { ControllerCgroup } from './find.js';
-import { exactCount, firstNumber, lineNumber, readText } from './kernel-file.js';
+import { exactCount, firstNumber, lineNumber, type KernelTree } from './kernel-file.js';
 
 export type MemoryFigures = Omit<ResourceSample['memory'], 'availableBytes'>;
 
@@ -47,15 +47,15 @@ const KERNEL_PARTS = ['slab', 'kernel_stack', 'pagetables', 'percpu'] as const;
  * @param rssBytes The process's own memory: used at the least, where no cgroup has a higher figure.
  */
 export function readMemory(
-  root: string,
+  tree: KernelTree,
   { version, directories }: ControllerCgroup,
   rssBytes: number,
 ): MemoryReading | null {
   const names = FILES[version];
   const readBytes = (directory: string, name: string): number | null =>
-    exactCount(firstNumber(readText(`${root}${directory}/${name}`)));
+    exactCount(firstNumber(tree.read(`${directory}/${name}`)));
   const limitIn = (directory: string, name: string): number | null => toLimit(readBytes(directory, name));
-  const readStat = (directory: string): string => readText(`${root}${directory}/memory.stat`);
+  const readStat = (directory: string): string => tree.read(`${directory}/memory.stat`);
   let own: { directory: string; usageBytes: number } | undefined;
   const levels = directories.map((directory) => {
     const limitBytes = limitIn(directory, names.limit);
@@ -99,7 +99,7 @@ export function readMemory(
             ...parseMemoryStat(ownStat, own.usageBytes, version),
             ...(version === 'v1' ? { kernelBytes: readBytes(own.directory, 'memory.kmem.usage_in_bytes') } : {}),
             peakBytes: readBytes(own.directory, names.peak),
-            oomKills: exactCount(lineNumber(readText(`${root}${own.directory}/${names.oom}`), 'oom_kill')),
+            oomKills: exactCount(lineNumber(tree.read(`${own.directory}/${names.oom}`), 'oom_kill')),
           },
     limitBytes,
     highBytes,

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ResourceSample } from '../../../src/core/record.js';
-import { ResourceReader } from '../../../src/resources/resource-reading.js';
 import { createResourceSampler } from '../../../src/resources/resource-sampler.js';
-import { hitMost } from '../../../src/resources/resource-window.js';
 import {
   MIB,
   machine,
@@ -87,31 +85,6 @@ describe('throttling of several limits', () => {
       expect(cpu).toMatchObject({ periods: own.periods, throttledPeriods: own.throttled });
     },
   );
-});
-
-describe('the limit that was hit most', () => {
-  const pod = (throttled: number) => v2Cgroup(`${OWN}/pod`, { cpuMax: '60000 100000', periods: 100, throttled });
-  const own = (throttled: number, cpuMax = '50000 100000') =>
-    v2Cgroup(`${OWN}/pod/own`, { cpuMax, periods: 100, throttled });
-
-  it.each([
-    ['a parent’s', { ...pod(90), ...own(10) }, { cores: 0.6, isAncestor: true }],
-    ['the own one', { ...pod(10), ...own(90) }, { cores: 0.5, isAncestor: false }],
-    ['the own one, raised above the parent’s', { ...pod(10), ...own(90, '70000 100000') }, { cores: 0.7 }],
-  ])('is known by its cores: %s', (_, after, expected) => {
-    const tree = kernelTree({
-      ...machine(),
-      '/proc/self/cgroup': '0::/pod/own\n',
-      '/proc/self/mountinfo': v2Mount(),
-      ...v2Cgroup(`${OWN}/pod`, { cpuMax: '60000 100000' }),
-      ...v2Cgroup(`${OWN}/pod/own`, { cpuMax: '50000 100000' }),
-    });
-    const reader = new ResourceReader(tree.root, () => 0);
-    const before = reader.read();
-    expect(hitMost(before, reader.read())).toBeNull();
-    tree.write(after);
-    expect(hitMost(before, reader.read())).toMatchObject(expected);
-  });
 });
 
 describe('throttling by an ancestor that cannot be seen', () => {
