@@ -47,9 +47,7 @@ function measure(descriptor: PropertyDescriptor, target: object, key: string | s
       const owner = findOwner(this) ?? (typeof target === 'function' ? target : target.constructor);
       // Decorators above this one have left their metadata by the first call.
       if (type === undefined) type = chooseWorkType(owner, name, wrapper);
-      const measured = { owner, name, method: wrapper };
-      if (type === null || works.isAnnounced(measured)) return proceed();
-      const state = works.begin(type, measured);
+      const state = type === null ? null : works.begin(type, { owner, name, method: wrapper });
       return state === null ? proceed() : runMeasured(works, state, proceed, type !== 'method');
     }
     return { wrapper, metadata: [[MEASURED_METADATA, true]] };

@@ -8,9 +8,6 @@ import { findState } from '../request/tracker.js';
 import { WorkFeature } from './work.feature.js';
 import { findEntryType } from './work-type.js';
 
-/** Calls under way: one that has a global interceptor and its class's own is measured once. */
-const MEASURED = new WeakSet<ExecutionContext>();
-
 /**
  * Measures messages, events, socket messages and GraphQL operations, each call as a scope of its own: with
  * `@UseInterceptors(PerfInterceptor)` on a handler or its class, or all of them with `PerfModule.forRoot({ work: true })`.
@@ -23,7 +20,7 @@ export class PerfInterceptor implements NestInterceptor {
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const type = chooseType(context);
-    if (type === null || MEASURED.has(context)) return next.handle();
+    if (type === null) return next.handle();
     return new Observable((subscriber) => {
       const { work } = this;
       const [owner, method] = [context.getClass(), context.getHandler()];
@@ -31,8 +28,6 @@ export class PerfInterceptor implements NestInterceptor {
       const within = type === 'graphql' ? this.findRequest(context) : undefined;
       const state = work.begin(type, measured, within);
       if (state === null) return next.handle().subscribe(subscriber);
-      MEASURED.add(context);
-      work.announce(state, measured);
       // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
       const subscription = requestContext.run(state, () =>
         // Deferred: what throws before it returns an Observable must end the scope as well.
@@ -49,7 +44,6 @@ export class PerfInterceptor implements NestInterceptor {
         }),
       );
       return () => {
-        MEASURED.delete(context);
         subscription.unsubscribe();
         work.end(state, false, true);
       };

@@ -3,12 +3,13 @@ import type { WorkType } from '../core/record.js';
 import type { Finding, WorkSnapshot } from '../core/snapshot.js';
 import { toEpochMs } from '../core/clock.js';
 import type { Route } from '../request/routes.js';
-import { formatDuration, intervalSchedule, type JobSchedule } from './job-schedule.js';
 
 /** So many of the last times between two runs are remembered. */
 const GAPS = 8;
 /** Fewer give no period. */
 const LEAST_GAPS = 2;
+/** A job is missed when so many runs were due and it has not started. */
+const MISSED_RUNS = 3;
 
 /** All calls of one measured method. */
 export class WorkRow {
@@ -25,9 +26,6 @@ export class WorkRow {
     readonly type: WorkType,
     readonly name: string,
     readonly route: Route,
-    /** By `@Interval()` and `@Cron()`; null for other methods. */
-    private readonly schedule: JobSchedule | null,
-    private readonly madeMs: number,
   ) {}
 
   started(nowMs: number): void {
@@ -52,17 +50,19 @@ export class WorkRow {
 
   /** A job that has stopped running; null while it runs as it did. */
   missed(nowMs: number): Finding | null {
-    if (this.type !== 'cron') return null;
-    const sinceMs = this.lastMs ?? this.madeMs;
-    const expected = this.schedule?.(sinceMs, nowMs) ?? this.learned?.(sinceMs, nowMs) ?? null;
-    if (expected === null || nowMs <= expected.dueMs) return null;
+    if (this.type !== 'cron' || this.lastMs === null || this.gaps.length < LEAST_GAPS) return null;
+    // A job of weekdays rests longer than a day.
+    const periodMs = Math.max(...this.gaps);
+    const sinceMs = nowMs - this.lastMs;
+    if (sinceMs <= MISSED_RUNS * periodMs) return null;
     const why = this.running === 0 ? '' : ': its last run has not ended';
-    const text = `${this.name} runs every ${formatDuration(expected.periodMs)}, and has not started for ${formatDuration(nowMs - sinceMs)}${why}`;
+    const text = `${this.name} runs every ${formatDuration(periodMs)}, and has not started for ${formatDuration(sinceMs)}${why}`;
     return { kind: 'missed-runs', route: null, text };
   }
+}
 
-  /** By the longest of the last times between two runs: a job of weekdays rests longer than a day. */
-  private get learned(): JobSchedule | null {
-    return this.gaps.length < LEAST_GAPS ? null : intervalSchedule(Math.max(...this.gaps));
-  }
+function formatDuration(ms: number): string {
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 600_000) return `${Math.round(ms / 1_000)} s`;
+  return ms < 36_000_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
 }

@@ -10,13 +10,10 @@ import {
   RESOLVER_TYPE_METADATA,
 } from '../request/nest-metadata.js';
 import { servesRoute } from '../request/route-handler.js';
-import { intervalSchedule, type CronSchedules, type JobSchedule } from './job-schedule.js';
 
 /** Written by @nestjs/bull, @nestjs/schedule and @nestjs/event-emitter. */
 const QUEUE_PROCESS_METADATA = 'bull:module_queue_process';
 const SCHEDULER_TYPE_METADATA = 'SCHEDULER_TYPE';
-const SCHEDULE_INTERVAL_METADATA = 'SCHEDULE_INTERVAL_OPTIONS';
-const SCHEDULE_CRON_METADATA = 'SCHEDULE_CRON_OPTIONS';
 const EVENT_LISTENER_METADATA = 'EVENT_LISTENER_METADATA';
 /** `PatternHandler.EVENT` of @nestjs/microservices. */
 const EVENT_PATTERN = 2;
@@ -48,19 +45,4 @@ export function chooseWorkType(owner: object, name: string, method: object): Wor
   if (servesRoute(method)) return null;
   const isProcessor = name === 'process' && Reflect.hasMetadata(PROCESSOR_METADATA, owner);
   return isProcessor ? 'queue' : (findEntryType(method) ?? 'method');
-}
-
-interface CronOptions {
-  readonly cronTime?: unknown;
-  readonly name?: string;
-  readonly disabled?: boolean;
-}
-
-/** The schedule of `@Interval()` or `@Cron()`; null for another method. */
-export function readSchedule(method: object, schedules: CronSchedules | null): JobSchedule | null {
-  const interval = Reflect.getMetadata(SCHEDULE_INTERVAL_METADATA, method) as { timeout?: unknown } | undefined;
-  if (typeof interval?.timeout === 'number') return intervalSchedule(interval.timeout);
-  const cron = Reflect.getMetadata(SCHEDULE_CRON_METADATA, method) as CronOptions | undefined;
-  if (schedules === null || typeof cron?.cronTime !== 'string' || cron.disabled === true) return null;
-  return schedules.create(cron.cronTime, cron.name ?? null);
 }

@@ -1,6 +1,7 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { getOrAdd } from '../core/get-or-add.js';
 import { toEpochMs } from '../core/clock.js';
+import { boolean, type Option } from '../core/option.js';
 import type { WorkRecord, WorkType } from '../core/record.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { RecordHold } from '../ports/record-hold.js';
@@ -12,22 +13,16 @@ import {
   type FeatureBoot,
   type FeatureDefinition,
 } from '../request/feature.js';
-import { findPrototype, listMethods, listWrappers } from '../request/prototypes.js';
+import { findPrototype, listWrappers } from '../request/prototypes.js';
 import { requestContext, type RequestState } from '../request/request-state.js';
 import { readHandler } from '../request/route-handler.js';
 import { isMeasured } from '../request/routes.js';
-import { workOption } from './work.options.js';
 import { WorkRow } from './work-row.js';
-import { CronSchedules, type CronRegistry } from './job-schedule.js';
-import { readSchedule } from './work-type.js';
-import { isMeasuredClass, isMeasuredMethod, registerWorks, type MeasuredMethod, type Works } from './works.js';
+import { isMeasuredClass, registerWorks, type MeasuredMethod, type Works } from './works.js';
 
 /** Messages, jobs, events, sockets, resolvers and methods of one application: each call is a scope of its own. */
 export class WorkFeature implements Feature, Works {
   private readonly rows = new Map<string, WorkRow>();
-  private readonly announced = new WeakMap<RequestState, MeasuredMethod>();
-  /** Null without @nestjs/schedule. */
-  private cron: CronSchedules | null = null;
   private readonly calls = new WeakMap<RequestState, { readonly row: WorkRow; readonly overlapped: boolean }>();
 
   constructor(
@@ -49,7 +44,7 @@ export class WorkFeature implements Feature, Works {
   /** A call begins; null where it is not measured. `within`: the request or scope that it is a part of. */
   begin(type: WorkType, measured: MeasuredMethod, within = this.openScope()): RequestState | null {
     const { requests, nowMs, enabled } = this.host;
-    if (!enabled) return null;
+    if (!enabled || this.isUnderWay(measured)) return null;
     const row = this.findRow(type, measured);
     if (!isMeasured(row.route)) return null;
     const state = requests.begin(within);
@@ -62,20 +57,6 @@ export class WorkFeature implements Feature, Works {
   /** Aborted: the caller has left. */
   end(state: RequestState, failed: boolean, aborted = false): void {
     this.host.requests.end(state, aborted ? 499 : failed ? 500 : 200, aborted);
-  }
-
-  /** The interceptor has begun the scope of this handler's call. */
-  announce(state: RequestState, handler: MeasuredMethod): void {
-    this.announced.set(state, handler);
-  }
-
-  isAnnounced({ owner, name, method }: MeasuredMethod): boolean {
-    const stored = requestContext.getStore();
-    const handler = stored && this.announced.get(stored);
-    if (handler === undefined) return false;
-    // Another decorator may have wrapped the measured method.
-    const isHandler = handler.method === method || (handler.owner === owner && handler.name === name);
-    return isHandler && this.announced.delete(stored!);
   }
 
   /** A step of the pipeline. */
@@ -116,25 +97,18 @@ export class WorkFeature implements Feature, Works {
   }
 
   private register(modules: ModulesContainer): void {
-    const wrappers = listWrappers(modules);
-    const registry: unknown = wrappers.find(({ name }) => name === 'SchedulerRegistry')?.instance;
-    if (typeof (registry as Partial<CronRegistry> | undefined)?.getCronJobs === 'function')
-      this.cron = new CronSchedules(registry as CronRegistry);
-    for (const wrapper of wrappers) {
+    for (const wrapper of listWrappers(modules)) {
       const prototype = findPrototype(wrapper);
       if (prototype === null || !isMeasuredClass(prototype)) continue;
       const instance: unknown = wrapper.instance;
       registerWorks(this, prototype, typeof instance === 'object' ? instance : null);
-      this.expectRuns(prototype);
     }
   }
 
-  /** A job that never starts is missed too, where its decorator has a schedule. */
-  private expectRuns(prototype: object): void {
-    const owner = prototype.constructor;
-    for (const [name, method] of listMethods(prototype))
-      if (isMeasuredMethod(method) && readSchedule(method, this.cron) !== null)
-        this.findRow('cron', { owner, name, method });
+  /** A handler may have an interceptor, or two, and the decorator: the first has begun the scope of the call. */
+  private isUnderWay(measured: MeasuredMethod): boolean {
+    const stored = requestContext.getStore();
+    return stored !== undefined && this.calls.get(stored)?.row.name === nameMethod(measured);
   }
 
   private openScope(): RequestState | null {
@@ -144,15 +118,26 @@ export class WorkFeature implements Feature, Works {
     return outer.closed ? null : outer;
   }
 
-  private findRow(type: WorkType, { owner, name, method }: MeasuredMethod): WorkRow {
-    const { routes, nowMs } = this.host;
-    const full = `${owner.name}.${name}`;
+  private findRow(type: WorkType, measured: MeasuredMethod): WorkRow {
+    const { owner, name, method } = measured;
+    const full = nameMethod(measured);
     return getOrAdd(this.rows, `${type} ${full}`, () => {
-      const route = routes.create(type.toUpperCase(), full, readHandler(owner, method, name));
-      return new WorkRow(type, full, route, readSchedule(method, this.cron), nowMs());
+      const route = this.host.routes.create(type.toUpperCase(), full, readHandler(owner, method, name));
+      return new WorkRow(type, full, route);
     });
   }
 }
+
+/** `'ReportsJob.rebuild'` */
+const nameMethod = ({ owner, name }: MeasuredMethod): string => `${owner.name}.${name}`;
+
+const given = boolean({ default: false });
+
+/** Null: only what is decorated is measured. */
+const workOption: Option<{ readonly isGlobal: true } | null> = {
+  expected: given.expected,
+  read: (value, path) => (given.read(value, path) ? { isGlobal: true } : null),
+};
 
 export const workFeature: FeatureDefinition<'work', { readonly isGlobal: true }> = {
   name: 'work',

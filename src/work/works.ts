@@ -16,8 +16,6 @@ export interface Works {
   begin(type: WorkType, measured: MeasuredMethod): RequestState | null;
   /** Aborted: the caller has left. */
   end(state: RequestState, failed: boolean, aborted?: boolean): void;
-  /** Whether an interceptor has begun the scope of this call already; true once. */
-  isAnnounced(measured: MeasuredMethod): boolean;
 }
 
 /** On prototypes that have a measured method, and on that method's wrapper. */
