@@ -28,9 +28,6 @@ export interface Registration {
   remove(): void;
 }
 
-/** Whether a metric has a label of this name, which then cannot be on all of them. */
-export const isOwnLabel = (name: string): boolean => OWN_LABELS.has(name);
-
 /**
  * Registers every metric of one application. Nothing is counted twice: a scrape reads what the application has counted.
  * @throws PERF_ERR_OPTION when the registry already has one of the names
@@ -93,17 +90,6 @@ const labelName = (attribute: string): string => attribute.replaceAll('.', '_');
 
 const toLabels = (attributes: Attributes): Labels =>
   Object.fromEntries(Object.entries(attributes).map(([key, value]) => [labelName(key), String(value)]));
-
-const OWN_LABELS: ReadonlySet<string> = new Set([
-  'le',
-  ...DURATIONS.flatMap((duration) =>
-    Object.keys(duration.buildAttributes({ method: '', route: '', handler: '', status: 0 }, '')),
-  ).map(labelName),
-  ...METRICS.flatMap(({ attributes, prometheus }) => [
-    ...attributes.map(labelName),
-    ...Object.keys(prometheus.labels ?? {}),
-  ]),
-]);
 
 /** Each process of a container sees the same container. Of the other gauges the worst worker counts: a mean would hide it. */
 const chooseAggregator = ({ name, kind }: Metric): 'sum' | 'max' =>

@@ -3,7 +3,7 @@ import { ascending, boolean, number, object, choice, optional, optionError, stri
 import type { Option, Resolved } from '../../core/option.js';
 import { port } from '../../core/shared-options.js';
 import { DEFAULT_BOUNDS_SECONDS, MAX_SERIES } from '../metrics/durations.js';
-import { isOwnLabel, type AnyRegistry } from './collector.js';
+import type { AnyRegistry } from './collector.js';
 import type { Labels } from './scraped-metric.js';
 
 export interface PrometheusSinkOptions {
@@ -30,7 +30,7 @@ export interface PrometheusSinkOptions {
    */
   buckets?: readonly number[];
   /**
-   * Labels of every metric, for example `{ team: 'shop' }`.
+   * Labels of every metric, for example `{ team: 'shop' }`. A label that a metric has itself stays its own.
    * @default none
    */
   labels?: Readonly<Record<string, string>>;
@@ -65,7 +65,7 @@ export interface PrometheusSinkOptions {
   exemplars?: boolean;
 }
 
-/** https://prometheus.io/docs/concepts/data_model/: colons are for recording rules, `__` is for Prometheus itself. */
+/** https://prometheus.io/docs/concepts/data_model/: colons are for recording rules, `__` and `le` are for Prometheus itself. */
 const NAME = /^[a-zA-Z_]\w*$/;
 
 const labels: Option<Labels> = {
@@ -77,12 +77,8 @@ const labels: Option<Labels> = {
     }
     for (const [name, text] of Object.entries(given)) {
       if (typeof text !== 'string') throw optionError(`${path}.${name}`, 'a text', text);
-      if (!NAME.test(name) || name.startsWith('__')) {
+      if (!NAME.test(name) || name.startsWith('__') || name === 'le') {
         throw optionError(path, 'an object whose keys are label names of Prometheus', name);
-      }
-      if (isOwnLabel(name)) {
-        const expected = 'an object without the labels that metrics have themselves';
-        throw optionError(path, expected, given, `The label \`${name}\` is a metric's own: rename it.`);
       }
     }
     return Object.freeze({ ...(given as Labels) });

@@ -142,18 +142,6 @@ describe('openTelemetrySink on the real metrics SDK', () => {
     expect([host.snapshotsTaken, second.snapshotsTaken]).toEqual([first, others + 1]);
   });
 
-  it('adds up what two applications have counted on one provider; figures of the process stay what they are', async () => {
-    await started(everything());
-    await started(everything());
-    const all = await otel.collect();
-    expect(pointsOf(all, 'http.server.active_requests')).toContainEqual([6, { 'http.request.method': 'GET' }]);
-    expect(pointsOf(all, 'perf.compression')).toEqual([
-      [18_000, { direction: 'in' }],
-      [2_000, { direction: 'out' }],
-    ]);
-    expect(pointsOf(all, 'process.cpu.time')).toEqual([[12, {}]]);
-  });
-
   it('keeps routes beyond the cap in one series', async () => {
     const { sink } = await started();
     await sink.publish(Array.from({ length: 1_200 }, (_, i) => requestRecord({ route: `/made/${i}` })));

@@ -59,14 +59,11 @@ describe('prometheusSink', () => {
     expect(samples).toEqual(plain.map((sample) => ({ ...sample, labels: { ...labels, ...sample.labels } })));
   });
 
-  it('refuses a base label that a metric has itself', async () => {
-    const own = new Set(allSamples(await scrapeOf({})).flatMap(({ labels }) => Object.keys(labels)));
-    expect(own.size).toBeGreaterThan(10);
-    for (const label of own) {
-      expect(() => prometheusSink({ labels: { [label]: 'x' } }), label).toThrow(
-        `PERF_ERR_OPTION: \`prometheusSink.labels\` must be an object without the labels that metrics have themselves, got an object. The label \`${label}\` is a metric's own: rename it.`,
-      );
-    }
+  it('leaves a metric the labels that it has itself', async () => {
+    const samples = allSamples(await scrapeOf({ labels: { cause: 'x' } }));
+    const ofBlocks = samples.filter(({ name }) => name === 'perf_eventloop_blocks_total');
+    expect(ofBlocks.map(({ labels }) => labels['cause'])).toEqual(['javascript']);
+    expect(samples.find(({ name }) => name === 'container_cpu_periods_total')?.labels).toEqual({ cause: 'x' });
   });
 
   it.each([
@@ -89,6 +86,10 @@ describe('prometheusSink', () => {
     [
       { labels: { __name__: 'a' } },
       '`prometheusSink.labels` must be an object whose keys are label names of Prometheus, got `"__name__"` (string).',
+    ],
+    [
+      { labels: { le: 'a' } },
+      '`prometheusSink.labels` must be an object whose keys are label names of Prometheus, got `"le"` (string).',
     ],
     [{ registry: {} }, '`prometheusSink.registry` must be a Registry of prom-client, got an object.'],
     [
