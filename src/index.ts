@@ -80,7 +80,6 @@ export type { DashboardOptions } from './dashboard/dashboard.options.js';
 
 export type { PerfExtension } from './request/extension.js';
 
-export { onBlock, onSlow } from './sinks/hook.sinks.js';
 export type { LogFormat } from './sinks/log-format.js';
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 

@@ -26,7 +26,7 @@ import {
   DeferWork,
   Experiment,
   NoCompression,
-  onSlow,
+  type PerfSink,
   type RequestRecord,
   SharedResponse,
   SkipPerf,
@@ -161,11 +161,18 @@ function buildController(scope: Scope): Type<{ get: Method }> {
   return CasesController as unknown as Type<{ get: Method }>;
 }
 
+const slow: PerfSink = {
+  name: 'slow',
+  publish(records) {
+    for (const record of records) if (record.kind === 'request' && record.slow === true) steps.push('slow');
+  },
+};
+
 describe.each(adapters)('on %s', (adapter) => {
   const listening = (controllers: Type[], providers: Type[] = []) =>
     listeningApp(adapterOf(adapter), {
       metadata: { controllers, providers: [OpenGuard, ...providers] },
-      perf: { experiments: { gates: staticGates({ gate: true }) }, sinks: [onSlow(() => steps.push('slow'))] },
+      perf: { experiments: { gates: staticGates({ gate: true }) }, sinks: [slow] },
     });
   const ranIn = async (
     built: Awaited<ReturnType<typeof listening>>,

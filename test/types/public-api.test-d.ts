@@ -20,8 +20,6 @@ import {
   loggerSink,
   mergeTotals,
   NoCompression,
-  onBlock,
-  onSlow,
   PerfError,
   type PerfErrorCode,
   PerfInterceptor,
@@ -86,9 +84,6 @@ class ProvidedSink implements PerfSink {
 }
 // Callbacks may name their framework's own request.
 PerfModule.forRoot({ unit: (request: FastifyRequest) => ({ userId: request.id }) });
-PerfModule.forRoot({
-  sinks: [onSlow(({ route, durationMs }) => [route, durationMs]), onBlock(({ location }) => location)],
-});
 
 expectTypeOf(PerfModule.forRoot()).toExtend<DynamicModule>();
 PerfModule.forRoot({ isGlobal: false, latency: false, eventLoop: { thresholdMs: 20 } });
