@@ -1,25 +1,11 @@
 import { LoopShares, Profiler } from '../ports/loop-profile.js';
-import { KernelFiles, type KernelTexts } from '../ports/kernel-files.js';
+import { KernelFiles } from '../ports/kernel-files.js';
 import { RecordHold } from '../ports/record-hold.js';
 import { PerfApplication } from '../request/application.js';
 import { provideFeature, providePort, type FeatureDefinition } from '../request/feature.js';
 import { DeniedNames } from '../request/safe-request.js';
 import { EventLoop, type EventLoopSettings } from './event-loop.js';
 import { eventLoopOption } from './event-loop.options.js';
-import type { SamplerWorker } from './sampler-worker.js';
-
-/** Reads files in the sampler's thread, once the event loop has one. */
-class SamplerFiles extends KernelFiles {
-  worker: SamplerWorker | null = null;
-
-  get running(): boolean {
-    return this.worker?.running === true;
-  }
-
-  read(paths: Iterable<string>): Promise<KernelTexts | null> | null {
-    return this.running ? this.worker!.readFiles([...paths]) : null;
-  }
-}
 
 export const eventLoopFeature: FeatureDefinition<'eventLoop', EventLoopSettings> = {
   name: 'eventLoop',
@@ -28,19 +14,14 @@ export const eventLoopFeature: FeatureDefinition<'eventLoop', EventLoopSettings>
   option: eventLoopOption,
   token: EventLoop,
   providers: [
-    // The resources need it, and the event loop needs theirs.
-    { provide: KernelFiles, useFactory: () => new SamplerFiles() },
     provideFeature(
       'eventLoop',
       EventLoop,
-      [PerfApplication, KernelFiles],
-      (options: EventLoopSettings | null, application: PerfApplication, files: SamplerFiles) => {
-        if (options === null) return null;
-        const loop = new EventLoop(options, application);
-        files.worker = loop.sampler.worker;
-        return loop;
-      },
+      [PerfApplication],
+      (options: EventLoopSettings | null, application: PerfApplication) =>
+        options === null ? null : new EventLoop(options, application),
     ),
+    providePort(KernelFiles, EventLoop, ({ sampler }) => sampler.worker),
     providePort(RecordHold, EventLoop, ({ pending }) => pending),
     providePort(LoopShares, EventLoop, ({ profile }) => profile),
     providePort(Profiler, EventLoop, ({ profiler }) => profiler),

@@ -5,7 +5,7 @@ import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import { listenShared } from '../core/shared-listener.js';
 import { workingDirectory } from '../core/working-directory.js';
-import type { KernelTexts } from '../ports/kernel-files.js';
+import type { KernelFiles, KernelTexts } from '../ports/kernel-files.js';
 import { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import type {
@@ -45,7 +45,7 @@ export function samplerObstacle(): string | null {
 const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
 
 /** The main thread's side of the sampler's thread. */
-export class SamplerWorker {
+export class SamplerWorker implements KernelFiles {
   private worker: Worker | null = null;
   private takesSamples = false;
   private readonly waiting = new Map<number, (answer: ThreadAnswer | null) => void>();
@@ -117,8 +117,8 @@ export class SamplerWorker {
   }
 
   /** Texts of small files; null when the thread does not answer in time. Never rejects. */
-  async readFiles(paths: readonly string[], deadlineMs = ANSWER_MS): Promise<KernelTexts | null> {
-    const answer = await this.request((id) => ({ id, paths }), deadlineMs);
+  async readFiles(paths: Iterable<string>): Promise<KernelTexts | null> {
+    const answer = await this.request((id) => ({ id, paths: [...paths] }), ANSWER_MS);
     return answer !== null && 'files' in answer ? answer.files : null;
   }
 

@@ -8,9 +8,9 @@ export interface KernelTexts {
   readonly texts: ReadonlyMap<string, string>;
 }
 
-/** Reads small files in the event loop's watchdog thread. */
+/** Reads small files in the sampler's thread. */
 export abstract class KernelFiles {
-  /** Null where no thread runs; resolves to null when the thread does not answer in time. Never rejects. */
-  abstract read(paths: Iterable<string>): Promise<KernelTexts | null> | null;
   abstract readonly running: boolean;
+  /** Resolves to null when the thread does not answer in time. Never rejects. */
+  abstract readFiles(paths: Iterable<string>): Promise<KernelTexts | null>;
 }

@@ -93,14 +93,14 @@ export class ResourcesFeature implements Feature {
   /** Reads in the sampler's thread; here before it runs, and where it cannot. */
   private readonly read = (): void => {
     if (this.isReading) return;
-    const answer = this.files?.read(this.reader.paths) ?? null;
-    if (answer === null) return this.take(this.reader.read());
+    const { files, reader } = this;
+    if (files?.running !== true) return this.take(reader.read());
     this.isReading = true;
-    void answer.then((given) => {
+    void files.readFiles(reader.paths).then((given) => {
       this.isReading = false;
       // The application may have closed, or have read here, meanwhile.
       if (given !== null && this.timer !== null && given.atMs > (this.latest?.nowMs ?? 0))
-        this.take(this.reader.read(given));
+        this.take(reader.read(given));
     });
   };
 
