@@ -78,9 +78,9 @@ function shown(statement) {
 function report() {
   const reached = new Map();
   const sections = Object.entries(entries)
-    .filter(([, target]) => typeof target === 'object')
+    .filter(([, target]) => target.endsWith('.js'))
     .map(([path, target]) => {
-      const file = resolve(target.import.types);
+      const file = resolve(target.replace(/\.js$/, '.d.ts'));
       const names = [...read(file).exports.keys()].sort((a, b) => (a < b ? -1 : 1));
       const blocks = names.map((name) => {
         const found = findDeclaration({ file, name });

@@ -71,7 +71,7 @@ export function optionInterfaces(folder = 'dist') {
   const exported = new Set(texts.flatMap((text) => text.match(/\b\w+Options\b/g) ?? []));
   const found = new Map();
   for (const file of readdirSync(folder, { recursive: true })) {
-    if (!file.endsWith('.d.ts') || file.startsWith('cjs')) continue;
+    if (!file.endsWith('.d.ts')) continue;
     for (const [, name, body] of readFileSync(join(folder, file), 'utf8').matchAll(
       /^export interface (\w+Options)(?:<[^>]+>)?(?: extends [^{]+)? \{\n(.*?)^\}/gms,
     )) {

@@ -1,4 +1,4 @@
-// Pictures of the dashboard for README and guide: docs/images/*.png, of a small application under traffic, in a real browser.
+// The picture of the dashboard for README and guide, docs/images/dashboard-light.png: a small application under traffic, in a real browser.
 //
 //   node scripts/screenshots.mjs [--seconds 60] [--out docs/images] [--whole]
 import { fork } from 'node:child_process';
@@ -17,7 +17,7 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '60' },
     out: { type: 'string', default: 'docs/images' },
-    /** Whole pages, narrow ones too: to look at while working on them. */
+    /** Whole pages, dark and narrow ones too: to look at while working on them. */
     whole: { type: 'boolean', default: false },
     /** The visitors' own process: what they spend is not the application's. */
     visit: { type: 'string' },
@@ -57,7 +57,7 @@ async function takePictures() {
     ['dashboard-narrow', 'light', 360, 900],
     ['dashboard-narrow-dark', 'dark', 360, 900],
   ]) {
-    if (!values.whole && name.includes('narrow')) continue;
+    if (!values.whole && name !== 'dashboard-light') continue;
     const context = await browser.newContext({ colorScheme, viewport: { width, height }, reducedMotion: 'reduce' });
     const page = await context.newPage();
     page.on('console', (message) => console.log(`${name}: ${message.text()}`));

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-/** Loads a file on the main thread. The CommonJS build has no `import()` that stays one. */
+/** Loads a file on the main thread. The build has no `import()` that stays one. */
 export const loadHere = async (href: string): Promise<unknown> => requireFile(findSource(new URL(href)));
 
 /** Loads a file in a worker. Hooks that load TypeScript may be those of `import()`, or of `require()`. */

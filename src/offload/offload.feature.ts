@@ -170,10 +170,10 @@ class OffloadFeature extends Offloader implements Feature {
 
 /** @throws PERF_ERR_OFFLOAD where the file that workers run is missing */
 function requireProgram(program: URL | null): void {
-  if (program === null) throw offloadError(`The sources of nestjs-perf start no workers. ${INLINE}`);
-  if (existsSync(program)) return;
-  const advice = 'Leave nestjs-perf and piscina out of the bundle (`external`)';
-  throw offloadError(`${fileURLToPath(program)} is missing. ${advice}. ${INLINE}`);
+  if (program !== null && existsSync(program)) return;
+  throw offloadError(
+    `Workers have no program: leave nestjs-perf and piscina out of the bundle (\`external\`). ${INLINE}`,
+  );
 }
 
 const BEFORE_BOOT =

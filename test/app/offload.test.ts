@@ -80,9 +80,9 @@ describe.each(adapters)('offload() with `inline`, on %s', (adapter) => {
 });
 
 describe('offload()', () => {
-  it('stops the boot where its program, or the module, is TypeScript', async () => {
+  it('stops the boot where its program is in a bundle, or the module is TypeScript', async () => {
     await refused({ providers: [Reports] }, [offload({ module })]).toThrow(
-      'PERF_ERR_OFFLOAD: The sources of nestjs-perf start no workers. For tests: `inline: true` runs everything on the main thread.',
+      'PERF_ERR_OFFLOAD: Workers have no program: leave nestjs-perf and piscina out of the bundle (`external`). For tests: `inline: true` runs everything on the main thread.',
     );
   });
 

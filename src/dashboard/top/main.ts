@@ -26,4 +26,5 @@ const terminal: Terminal = {
 };
 const [command, ...args] = process.argv.slice(2);
 const run = new Map(Object.entries({ rules, explain, profile })).get(command ?? '');
-process.exitCode = await (run === undefined ? top(process.argv.slice(2), terminal) : run(args, terminal));
+const ended = run === undefined ? top(process.argv.slice(2), terminal) : run(args, terminal);
+void ended.then((code) => (process.exitCode = code));

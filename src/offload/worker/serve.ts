@@ -9,16 +9,16 @@ import { findMovable } from '../transferables.js';
 import { startApplication, type CallMethod } from './application.js';
 import { loadExports, functionIn, moduleIn } from './load.js';
 
-const importFile = (href: string): Promise<unknown> => import(href);
-const load = (href: string): Promise<unknown> => loadInWorker(href, importFile);
+type Load = (href: string) => Promise<unknown>;
 
 let application: Promise<CallMethod> | null = null;
 
 const say = (port: MessagePort, said: Said, move: readonly Transferable[] = []): void => port.postMessage(said, move);
 
-/** A worker's program: one task. */
-export async function serve({ port, order, deadlineAt }: ThreadTask): Promise<void> {
-  if (order.do === 'load') return loadModule(port, order.thenEnds);
+/** A worker's program: one task. `importFile`: the build, which is CommonJS, has no `import()` that stays one. */
+export async function serve({ port, order, deadlineAt }: ThreadTask, importFile: Load): Promise<void> {
+  const load: Load = (href) => loadInWorker(href, importFile);
+  if (order.do === 'load') return loadModule(port, load, order.thenEnds);
   if (order.do === 'file') {
     return run(port, deadlineAt, order, async ([input]) =>
       functionIn(await loadExports(new URL(order.file), load), order.file)(input),
@@ -35,7 +35,7 @@ export async function serve({ port, order, deadlineAt }: ThreadTask): Promise<vo
 }
 
 /** Finds out whether the module's file can be loaded. */
-async function loadModule(port: MessagePort, thenEnds: boolean): Promise<void> {
+async function loadModule(port: MessagePort, load: Load, thenEnds: boolean): Promise<void> {
   say(port, { said: 'started', at: Date.now(), threadId: null });
   try {
     const file = offloadModule()!;

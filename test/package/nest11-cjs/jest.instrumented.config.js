@@ -11,8 +11,8 @@ module.exports = {
   collectCoverage: true,
   coverageProvider: 'babel',
   moduleNameMapper: {
-    '^nestjs-perf$': '<rootDir>/dist/beside/cjs/index.js',
-    '^nestjs-perf/testing$': '<rootDir>/dist/beside/cjs/entries/testing.js',
+    '^nestjs-perf$': '<rootDir>/dist/beside/index.js',
+    '^nestjs-perf/testing$': '<rootDir>/dist/beside/entries/testing.js',
   },
   forceCoverageMatch: ['**/dist/beside/**'],
   coverageDirectory: 'dist/coverage',

@@ -29,7 +29,7 @@ function packed(): Set<string> {
 }
 
 describe('README and guides', { timeout: 120_000 }, () => {
-  it('lead only to files of the package and to headings that are there', () => {
+  it('lead only to files of the package, to headings that are there, and to pictures of the repository', () => {
     const files = packed();
     const dead = [...pages(), ...SHIPPED_BESIDE].flatMap((page) =>
       [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)]
@@ -38,6 +38,7 @@ describe('README and guides', { timeout: 120_000 }, () => {
         .filter((target) => {
           const [path, anchor] = target.split('#') as [string, string?];
           const file = path === '' ? page : normalize(join(dirname(page), path));
+          if (file.endsWith('.png')) return !existsSync(file);
           return !files.has(file) || (anchor !== undefined && !anchorsOf(file).includes(anchor));
         })
         .map((target) => `${page}: ${target}`),

@@ -33,6 +33,8 @@ const bundles = [
     target: 'es2017',
     format: 'esm',
     external: ['@nestjs/*', '@fastify/*', 'reflect-metadata', 'rxjs'],
+    // docs/troubleshooting.md has the same line.
+    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
   },
 ];
 
