@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { freePort } from '../../scripts/redis.mjs';
 import { BlockersProcess } from '../fixtures/blockers-process.js';
 import { nodeBinaries } from '../fixtures/node-versions.js';
 import { until } from '../fixtures/until.js';
@@ -11,14 +11,6 @@ const LONG = process.env['PERF_LONG'] !== undefined;
 const KINDS = ['loop', 'regex', 'sort', 'wait', 'exec', 'pbkdf2'];
 const MOST_MS = 50;
 const EVERY_MS = 25;
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 const ask = async (url: string): Promise<number> => {
   const startedMs = performance.now();

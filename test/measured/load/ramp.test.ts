@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { run, runUntilNotVoid, serve, STARVED } from '../../unit/load/cli.js';
-import { scripted, SCRIPTS } from '../../unit/load/scripted-servers.js';
+import { run, runUntilNotVoid, serve, STARVED } from './cli.js';
+import { scripted, SCRIPTS } from './scripted-servers.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 

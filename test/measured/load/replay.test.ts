@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { checkTarget } from '../../../packages/load/src/target.js';
-import { recordingOf, run, runUntilNotVoid, serve } from '../../unit/load/cli.js';
+import { recordingOf, run, runUntilNotVoid, serve } from './cli.js';
 
 describe('replay', { timeout: 300_000 }, () => {
   it('sends sessions in their order, each request at its time, as often as it was recorded', async ({ skip }) => {

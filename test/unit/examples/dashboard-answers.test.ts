@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { freePort } from '../../../scripts/redis.mjs';
 import { prometheusSink } from '../../../src/entries/prometheus.js';
 import { blockRecord } from '../../fixtures/records.js';
 import { everything } from '../../fixtures/sink-host.js';
@@ -13,15 +13,6 @@ import { until } from '../../fixtures/until.js';
 const dashboard = JSON.parse(readFileSync('examples/prometheus/grafana-dashboard.json', 'utf8')) as {
   panels: { title: string; targets?: { expr: string }[] }[];
 };
-
-/** A server that takes no port 0 gets one that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 async function answers(url: string, expr: string): Promise<number> {
   const query = expr.replaceAll('$__rate_interval', '10s').replaceAll(/\$(job|instance)/g, '.*');

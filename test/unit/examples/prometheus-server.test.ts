@@ -1,7 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,6 +11,7 @@ import { WsAdapter } from '@nestjs/platform-ws';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { freePort } from '../../../scripts/redis.mjs';
 import { cache, Cached } from '../../../src/entries/cache.js';
 import { prometheusSink } from '../../../src/entries/prometheus.js';
 import { DeferWork, PerfInterceptor, PerfModule } from '../../../src/index.js';
@@ -221,13 +221,4 @@ function dashboardQueries(): string[] {
     .flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
     .filter((expr) => !expr.includes('_periods_total'))
     .map((expr) => expr.replaceAll('$__rate_interval', '10s').replaceAll(/\$(job|instance)/g, '.*'));
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }

@@ -2,22 +2,14 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { BlockersProcess, markedLines, type BlockersOptions } from '../../fixtures/blockers-process.js';
-import { nodeBinaries } from '../../fixtures/node-versions.js';
-import { until } from '../../fixtures/until.js';
+import { freePort } from '../../scripts/redis.mjs';
+import { BlockersProcess, markedLines, type BlockersOptions } from '../fixtures/blockers-process.js';
+import { nodeBinaries } from '../fixtures/node-versions.js';
+import { until } from '../fixtures/until.js';
 
 interface Live {
   beatAgeMs: number;
   blocked: { ms: number; route: string | null; method: string | null; location: string | null } | null;
-}
-
-/** A port that nobody has. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** Longer than any machine needs for what is looked at meanwhile; the process is killed after it. */
