@@ -79,8 +79,6 @@ const TABLES = {
     if (!result.passed) throw new Error('The run behind bench/results/blame.json failed.');
     const share = (part, whole) => `${((100 * part) / whole).toFixed(1)} % (${part} of ${whole})`;
     const rows = result.rows.map(({ node, nest, adapter, blocks, reported, fair, named, located, innocents }) => {
-      // Runs before 0.3 have ten kinds of block instead of styles of code, and fail at the first innocent.
-      if (adapter === undefined) return [node, share(reported, blocks), share(named, fair), share(located, named), 0];
       const where = `${node}, Nest ${nest}, ${adapter}`;
       return [where, share(reported, blocks), share(named, fair), share(located, fair), innocents];
     });
