@@ -9,7 +9,6 @@ const tests = [
   'test/unit/resources/cgroup/kernel-file.test.ts',
 ];
 
-/** @type {import('./index.d.mts').Mutation[]} */
 export const cgroups = [
   {
     name: 'the own cgroup’s CPU limit counts, not the lowest above it',

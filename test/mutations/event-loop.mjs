@@ -7,7 +7,6 @@ const sampleTests = ['test/unit/event-loop/sample.test.ts'];
 const probe = 'src/event-loop/interrupt/probe.ts';
 const probeTests = ['test/unit/event-loop/interrupt/probe.test.ts'];
 
-/** @type {import('./index.d.mts').Mutation[]} */
 export const eventLoop = [
   {
     name: 'a request is named whatever share of the block it has',

@@ -3,7 +3,6 @@ const tests = ['test/unit/compression/rules/accept-encoding.test.ts'];
 const policy = 'src/compression/rules/policy.ts';
 const policyTests = ['test/unit/compression/rules/policy.test.ts'];
 
-/** @type {import('./index.d.mts').Mutation[]} */
 export const negotiation = [
   {
     name: 'of two members with one name the higher weight counts',

@@ -14,7 +14,6 @@ const unequalTests = ['test/unit/experiments/statistics/unequal-units.test.ts'];
 const pairedTests = ['test/unit/experiments/report/switchback-report.test.ts'];
 const splitTests = ['test/unit/experiments/statistics/simulation.test.ts'];
 
-/** @type {import('./index.d.mts').Mutation[]} */
 export const statistics = [
   {
     name: 'the variance of requests instead of the delta method’s',
