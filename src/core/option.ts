@@ -166,22 +166,6 @@ export function feature<S extends Shape>(shape: S): Option<ResolvedShape<S> | nu
 }
 
 function unknownKey(prefix: string, key: string, known: readonly string[]): PerfError {
-  const nearest = findNearest(key, known);
-  const advice = nearest === null ? `Known options: ${known.join(', ')}.` : `Did you mean \`${prefix}${nearest}\`?`;
-  return new PerfError('PERF_ERR_OPTION', `\`${prefix}${key.slice(0, 60)}\` is not an option. ${advice}`);
-}
-
-/** The known name that shares most letters with the key at both ends, and has fewest others; null where that is not half of the key. */
-function findNearest(key: string, known: readonly string[]): string | null {
-  const given = key.slice(0, 60).toLowerCase();
-  const countShared = (candidate: string): number => {
-    const name = candidate.toLowerCase();
-    let [start, end] = [0, 0];
-    while (start < given.length && given[start] === name[start]) start += 1;
-    while (end < given.length - start && given.at(-1 - end) === name.at(-1 - end)) end += 1;
-    return start + end;
-  };
-  const rate = (name: string): number => 2 * countShared(name) - Math.abs(name.length - given.length);
-  const [best] = known.toSorted((a, b) => rate(b) - rate(a));
-  return best === undefined || 2 * countShared(best) <= given.length ? null : best;
+  const message = `\`${prefix}${key.slice(0, 60)}\` is not an option. Known options: ${known.join(', ')}.`;
+  return new PerfError('PERF_ERR_OPTION', message);
 }

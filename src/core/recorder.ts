@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PerfRecord } from './record.js';
 import type { OncePerCause } from './reporter.js';
 import type { PerfSink, PerfSinkHost } from './sink.js';
@@ -8,25 +9,19 @@ import { inRootContext } from './root-context.js';
 import { within } from './within.js';
 import { settleAll } from './settle-all.js';
 
-/** Bound of the records that wait for a batch, and of those that wait for one slow sink. */
+/** Bound of the records that wait for one slow sink. */
 const MAX_HELD = 10_000;
 const BATCH = 500;
 const FLUSH_EVERY_MS = 1_000;
 
-/** Bounded buffer, batches, sinks, each with a lane of its own: one that throws or hangs costs the others nothing. */
+/** Batches, and sinks with a bounded lane each: one that throws or hangs costs the others nothing. */
 export class Recorder {
-  /** Lost because the buffer was full, before any sink saw them. */
-  dropped = 0;
-  /** False while sinks start: records wait for the last of them. */
-  private started = false;
   private closed = false;
-  private reportedDropped = 0;
   private lanes: readonly SinkLane[] = [];
   private readonly listeners: ((record: PerfRecord) => void)[] = [];
   private pending: PerfRecord[] = [];
   private closing: Promise<void> | null = null;
   private timer: NodeJS.Timeout | null = null;
-  private immediate: NodeJS.Immediate | null = null;
 
   constructor(
     private readonly report: OncePerCause,
@@ -40,7 +35,7 @@ export class Recorder {
   }
 
   get sinkNames(): string[] {
-    return this.lanes.filter(({ isUsable }) => isUsable).map(({ sink }) => sink.name);
+    return this.lanes.filter(({ isUsable }) => isUsable === true).map(({ sink }) => sink.name);
   }
 
   /** Selects the requests whose records some sink wants. */
@@ -53,8 +48,6 @@ export class Recorder {
   async start(createHost: () => PerfSinkHost, deadlineMs: number): Promise<void> {
     const [refusal] = await settleAll(this.lanes.map((lane) => lane.start(createHost(), deadlineMs)));
     if (refusal !== undefined) throw refusal;
-    this.started = true;
-    this.deliver();
   }
 
   /** Calls `listener` with each record, within its push: it must be quick. */
@@ -66,13 +59,9 @@ export class Recorder {
   push(record: PerfRecord): void {
     callAll(this.listeners, record, this.report, 'a listener to records');
     if (this.closed) return;
-    if (this.pending.length >= MAX_HELD) {
-      this.dropped += 1;
-      return;
-    }
     const length = this.pending.push(record);
     if (length === 1) this.timer ??= inRootContext(() => setTimeout(this.deliver, FLUSH_EVERY_MS).unref());
-    else if (length === BATCH) this.immediate ??= inRootContext(() => setImmediate(this.deliver));
+    else if (length === BATCH) inRootContext(this.deliver);
   }
 
   /** Publishes and flushes to every sink; resolves within the deadline, and reports each sink that did not. */
@@ -88,7 +77,7 @@ export class Recorder {
   private async flushAndClose(deadlineMs: number): Promise<void> {
     await this.deliverAnd((lane) => lane.flushAndClose(deadlineMs));
     this.closed = true;
-    this.cancelTimers();
+    this.cancelTimer();
     this.report.flush();
   }
 
@@ -100,30 +89,16 @@ export class Recorder {
   }
 
   private readonly deliver = (): void => {
-    this.cancelTimers();
-    this.reportDropped();
-    if (this.pending.length === 0 || !this.started) return;
+    this.cancelTimer();
+    if (this.pending.length === 0) return;
     const batch = this.pending;
     this.pending = [];
     for (const lane of this.lanes) lane.offer(batch);
   };
 
-  private cancelTimers(): void {
+  private cancelTimer(): void {
     if (this.timer !== null) clearTimeout(this.timer);
-    if (this.immediate !== null) clearImmediate(this.immediate);
     this.timer = null;
-    this.immediate = null;
-  }
-
-  private reportDropped(): void {
-    const fresh = this.dropped - this.reportedDropped;
-    if (fresh === 0) return;
-    this.reportedDropped = this.dropped;
-    this.report.report(
-      'records dropped',
-      `${fresh} records were dropped: more than ${MAX_HELD} came before the event loop turned once (${this.dropped} in all).`,
-      fresh,
-    );
   }
 }
 
@@ -134,8 +109,8 @@ class SinkLane {
   private lost = 0;
   private busy: Promise<void> | null = null;
   private host: PerfSinkHost | undefined;
-  /** It has started and is not closed. */
-  isUsable = false;
+  /** Null until it has started: records wait. False: its start has failed, or it is closed. */
+  isUsable: boolean | null = null;
 
   constructor(
     readonly sink: PerfSink,
@@ -148,26 +123,28 @@ class SinkLane {
       const started = await within(deadlineMs, async () => this.sink.start?.(host));
       if (!started) throw new Error(`start() did not settle within ${deadlineMs} ms`);
     } catch (error) {
+      this.leave();
       if (error instanceof PerfError) throw error;
       this.fail('start', error, 'It is left out: it gets no records. ');
       return;
     }
     this.isUsable = true;
+    if (this.queue.length > 0) this.busy ??= this.drain();
   }
 
   offer(batch: readonly PerfRecord[]): void {
-    if (!this.isUsable) return;
+    if (this.isUsable === false) return;
     if (this.held + batch.length > MAX_HELD) {
       this.lose(batch.length);
       return;
     }
     this.queue.push(batch);
     this.held += batch.length;
-    this.busy ??= this.drain();
+    if (this.isUsable === true) this.busy ??= this.drain();
   }
 
   async flush(deadlineMs: number): Promise<void> {
-    if (!this.isUsable) return;
+    if (this.isUsable !== true) return;
     const leftMs = countdown(deadlineMs);
     try {
       const drained = await within(deadlineMs, async () => {
@@ -189,11 +166,10 @@ class SinkLane {
   /** Sinks close one by one: one that hangs must not take another's time. */
   async flushAndClose(deadlineMs: number): Promise<void> {
     // Its `start()` did not run, or failed: there is nothing to close.
-    if (!this.isUsable) return;
+    if (this.isUsable !== true) return;
     const leftMs = countdown(deadlineMs);
     await this.flush(deadlineMs);
-    this.isUsable = false;
-    this.held = this.queue.length = 0;
+    this.leave();
     try {
       if (!(await within(leftMs(), async () => this.sink.close?.(this.host)))) {
         throw new Error(`close() did not settle in time`);
@@ -203,9 +179,14 @@ class SinkLane {
     }
   }
 
+  private leave(): void {
+    this.isUsable = false;
+    this.held = this.queue.length = 0;
+  }
+
   private async drain(): Promise<void> {
-    // A sink may be synchronous; the first await keeps even its first batch out of the caller's turn.
-    await Promise.resolve();
+    // A sink may be synchronous: even its first batch comes in a turn of its own.
+    await nextTurn();
     for (let batch = this.queue.shift(); batch !== undefined; batch = this.queue.shift()) {
       try {
         // A copy: a sink may do with it what it likes.

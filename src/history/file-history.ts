@@ -1,7 +1,7 @@
+import { mkdirSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { appendFile, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
-import { makeFolder } from '../core/make-folder.js';
 import { object, optionError } from '../core/option.js';
 import { folderPath } from '../core/shared-options.js';
 import { workingDirectory } from '../core/working-directory.js';
@@ -34,7 +34,7 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
     name: 'file',
     shared: false,
     open: async (host) => {
-      makeFolder(folder, 0o700);
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
       return new HistoryFiles(folder, host);
     },
   };

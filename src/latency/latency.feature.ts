@@ -6,7 +6,6 @@ import type { RequestRecord, Unit } from '../core/record.js';
 import { RecordHold } from '../ports/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
 import type { RequestState } from '../request/request-state.js';
-import { TimeSoFar } from '../ports/request-time.js';
 import { isMeasured, type Route } from '../request/routes.js';
 import { RouteTimeFigures } from '../ports/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
@@ -32,7 +31,6 @@ export class Latency implements Feature, LatencyFigures {
     private readonly host: PerfApplication,
     private readonly holds: RecordHold | null,
     private readonly times: RouteTimeFigures | null,
-    private readonly timeSoFar: TimeSoFar | null,
     private readonly users: UserList | null,
   ) {
     this.ignored = options.ignore.map(compileGlob);
@@ -49,7 +47,7 @@ export class Latency implements Feature, LatencyFigures {
   }
 
   started(state: RequestState): void {
-    addServerTiming(state, this.host.nowMs, this.timeSoFar);
+    addServerTiming(state, this.host.nowMs, this.times);
   }
 
   ended(state: RequestState): void {
@@ -185,8 +183,8 @@ export const latencyFeature: FeatureDefinition<'latency', Options> = {
     provideFeature(
       'latency',
       Latency,
-      [PerfApplication, ...[RecordHold, RouteTimeFigures, TimeSoFar, UserList].map(optionalPort)],
-      (options: Options | null, ...given: [PerfApplication, RecordHold, RouteTimeFigures, TimeSoFar, UserList]) =>
+      [PerfApplication, ...[RecordHold, RouteTimeFigures, UserList].map(optionalPort)],
+      (options: Options | null, ...given: [PerfApplication, RecordHold, RouteTimeFigures, UserList]) =>
         options === null ? null : new Latency(options, ...given),
     ),
     providePort(LatencyFigures, Latency),

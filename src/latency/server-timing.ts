@@ -1,13 +1,13 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../core/clock.js';
 import type { RequestTime } from '../core/record.js';
-import type { TimeSoFar } from '../ports/request-time.js';
+import type { RouteTimeFigures } from '../ports/route-time.js';
 import type { RequestState } from '../request/request-state.js';
 
 const HEADER = 'server-timing';
 
 /** Adds `Server-Timing` (W3C): milliseconds until the head is written, and of them `own`, `up`stream, other `wait`. */
-export function addServerTiming(state: RequestState, nowMs: MonotonicClock, time: TimeSoFar | null): void {
+export function addServerTiming(state: RequestState, nowMs: MonotonicClock, time: RouteTimeFigures | null): void {
   const { response, startedMs } = state;
   if (response === null) return;
   beforeHead(response, (existing) => {

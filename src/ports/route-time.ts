@@ -1,3 +1,5 @@
+import type { RequestTime } from '../core/record.js';
+import type { RequestState } from '../request/request-state.js';
 import type { Route } from '../request/routes.js';
 import type { RouteTime, RouteUpstream } from '../core/snapshot.js';
 
@@ -30,4 +32,6 @@ export abstract class RouteTimeFigures {
   abstract readUpstream(routes: readonly Route[], count: number): RouteUpstream[];
   abstract readTotals(route: Route): RouteTimeTotals | null;
   abstract readCalls(route: Route): Iterable<RouteCalls>;
+  /** The time of a request that has not ended. */
+  abstract splitSoFar(state: RequestState): RequestTime | null;
 }

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { createReadStream, createWriteStream, existsSync, openSync, type WriteStream } from 'node:fs';
+import { createReadStream, createWriteStream, existsSync, mkdirSync, openSync, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import { makeFolder } from '../core/make-folder.js';
 import { PerfError } from '../core/perf.error.js';
 import { describeReason } from '../core/reason.js';
 
@@ -37,7 +36,7 @@ export class TrafficFile {
     const time = new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-');
     const path = join(directory, `traffic-${time}-${randomBytes(3).toString('hex')}.ndjson.gz`);
     try {
-      makeFolder(directory, 0o700);
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
       const fd = openSync(`${path}.part`, 'wx', OWNER_ONLY);
       return new TrafficFile(path, createWriteStream('', { fd }));
     } catch (error) {

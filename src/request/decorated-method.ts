@@ -51,10 +51,7 @@ export function wrapMethod(descriptor: PropertyDescriptor, wrap: (method: Method
   descriptor.value = wrapper;
 }
 
-/**
- * Decorates methods of a class; it gets a property of its own for each that it inherits.
- * @throws PERF_ERR_DECORATOR for a frozen prototype
- */
+/** Decorates methods of a class; it gets a property of its own for each that it inherits. */
 export function decorateMethods(
   { prototype }: { readonly prototype: object },
   names: readonly string[],
@@ -65,10 +62,6 @@ export function decorateMethods(
     const value: unknown = Reflect.get(prototype, name);
     const descriptor = own ?? { value, writable: true, enumerable: false, configurable: true };
     decorate(descriptor, own === undefined);
-    if (Reflect.defineProperty(prototype, name, descriptor)) continue;
-    throw new PerfError(
-      'PERF_ERR_DECORATOR',
-      `A class decorator cannot wrap "${decoratedPlace(prototype, name)}": its prototype is frozen. Freeze it above the decorator.`,
-    );
+    Object.defineProperty(prototype, name, descriptor);
   }
 }

@@ -6,7 +6,6 @@ import type { Route } from '../request/routes.js';
 import { type RouteCalls, RouteTimeFigures, type RouteTimeTotals } from '../ports/route-time.js';
 import type { PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
 import { UpstreamCalls } from '../ports/upstream-calls.js';
-import { TimeSoFar } from '../ports/request-time.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
 import { Channels } from './channels.js';
@@ -28,7 +27,7 @@ const NO_CALLS = { calls: 0, wallMs: 0 };
 const { nodeTiming } = performance;
 const idleMs = (): number => nodeTiming.idleTime;
 
-export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigures, TimeSoFar, UpstreamCalls {
+export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigures, UpstreamCalls {
   private readonly channels: Channels;
   private readonly watched: WatchedClients;
 
@@ -111,6 +110,6 @@ export const upstreamFeature: FeatureDefinition<'upstream', Options> = {
       (options: Options | null, application: PerfApplication, shares: LoopShares | null) =>
         options === null ? null : new UpstreamFeature(options, application, shares),
     ),
-    ...[RouteTimeFigures, TimeSoFar, UpstreamCalls].map((port) => providePort(port, UpstreamFeature)),
+    ...[RouteTimeFigures, UpstreamCalls].map((port) => providePort(port, UpstreamFeature)),
   ],
 };

@@ -69,7 +69,7 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
       'an unknown option',
       {},
       { maxPendign: 5 } as never,
-      'PERF_ERR_OPTION: `defer.maxPendign` is not an option. Did you mean `defer.maxPending`?\nTo switch the feature off, set `defer: false`.',
+      'PERF_ERR_OPTION: `defer.maxPendign` is not an option. Known options: concurrency, maxPending, maxPendingBytes, overflow, drainTimeoutMs, batch, store.\nTo switch the feature off, set `defer: false`.',
     ],
     [
       'a store that is none',

@@ -22,26 +22,10 @@ describe.each(rejected)('`$path`', ({ path, put, must, values, advice = '' }) =>
 });
 
 describe('an unknown option', () => {
-  it.each([
-    [{ latancy: true }, '`latancy` is not an option. Did you mean `latency`?'],
-    [{ sink: [] }, '`sink` is not an option. Did you mean `sinks`?'],
-    [{ flushTimeout: 1 }, '`flushTimeout` is not an option. Did you mean `flushTimeoutMs`?'],
-    [{ latency: { slow: 1 } }, `\`latency.slow\` is not an option. Did you mean \`latency.slowMs\`?${off('latency')}`],
-    [
-      { latency: { OVERMS: [1] } },
-      `\`latency.OVERMS\` is not an option. Did you mean \`latency.overMs\`?${off('latency')}`,
-    ],
-    [
-      { latency: { serverTimings: true } },
-      `\`latency.serverTimings\` is not an option. Did you mean \`latency.serverTiming\`?${off('latency')}`,
-    ],
-  ])('%o is answered with the nearest known name', (options, message) => {
-    expect(messageOf(options)).toBe(message);
-  });
-
-  it('that resembles none is answered with all known names', () => {
-    expect(messageOf({ latency: { qqqqqqqqqqqq: 1 } })).toBe(
-      `\`latency.qqqqqqqqqqqq\` is not an option. Known options: slowMs, overMs, ignore, serverTiming.${off('latency')}`,
+  it('is answered with all known names', () => {
+    expect(messageOf({ latancy: true })).toMatch(/^`latancy` is not an option\. Known options: .*\blatency, /);
+    expect(messageOf({ latency: { slow: 1 } })).toBe(
+      `\`latency.slow\` is not an option. Known options: slowMs, overMs, ignore, serverTiming.${off('latency')}`,
     );
   });
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { lstatSync } from 'node:fs';
+import { lstatSync, mkdirSync } from 'node:fs';
 import {
   lstat,
   mkdir,
@@ -15,7 +15,6 @@ import {
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { describePlace, isAlive } from '../../core/process-place.js';
-import { makeFolder } from '../../core/make-folder.js';
 import { PerfError } from '../../core/perf.error.js';
 import { describeReason } from '../../core/reason.js';
 import { inRootContext } from '../../core/root-context.js';
@@ -57,7 +56,7 @@ export class ProcessFolder {
   /** Makes it, and the folders above it: at boot alone, synchronously. Reads no file. @throws PERF_ERR_STORE when the disk refuses */
   async open(): Promise<void> {
     try {
-      makeFolder(this.root, 0o700);
+      mkdirSync(this.root, { recursive: true, mode: 0o700 });
       if (!lstatSync(this.root).isDirectory()) throw new Error('it is a link or a file, where a folder is needed');
       const isMade = await within(OPEN_MS, () => this.make());
       if (!isMade) throw new Error(`the disk has not answered within ${OPEN_MS} ms`);

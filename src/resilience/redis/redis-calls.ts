@@ -48,7 +48,7 @@ export class RedisCalls extends LimitedUpstream {
       const send = (): unknown => original.call(client, command, pipeline, ...more);
       return this.isLimited ? this.send(command, pipeline ?? null, send) : send();
     };
-    this.restore = putOn(client, 'sendCommand', placed)!;
+    this.restore = putOn(client, 'sendCommand', placed);
   }
 
   override close(): void {

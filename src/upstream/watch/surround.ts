@@ -24,7 +24,7 @@ export function surround(
   const remove = putOn(client, name, stands);
   return () => {
     removed = true;
-    remove?.();
+    remove();
   };
 }
 

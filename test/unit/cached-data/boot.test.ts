@@ -82,10 +82,7 @@ describe('a decorator says where it stands what is wrong', () => {
       { ttlMs: 1, refreshAhead: 2 },
       '`Catalogue.other @Cached.refreshAhead` must be a share of `ttlMs` above 0 and at most 1, got `2` (number).',
     ],
-    [
-      { ttlMs: 1, ttl: 1 },
-      '`Catalogue.other @Cached.ttl` is not an option. Did you mean `Catalogue.other @Cached.ttlMs`?',
-    ],
+    [{ ttlMs: 1, ttl: 1 }, '`Catalogue.other @Cached.ttl` is not an option. Known options: '],
   ])('%o', (options, message) => {
     expect(on(options)).toThrow(`PERF_ERR_OPTION: ${message}`);
   });

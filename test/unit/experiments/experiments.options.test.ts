@@ -41,7 +41,6 @@ describe('`experiments`', () => {
       { switchback: { gate: 'faster', sliceMs: 5_000 } },
       '.switchback.washoutMs` must be shorter than `sliceMs` (5000), got `5000` (number).',
     ],
-    [{ switchBack: {} }, '.switchBack` is not an option. Did you mean `experiments.switchback`?'],
   ])('refuses %o', (wrong, message) => {
     const experiments = { gates, ...wrong };
     expect(() => resolveOptions({ experiments })).toThrow(

@@ -19,7 +19,13 @@ it('the row of requests without a route has the calls of all of them, whatever t
     counts.push(count);
     return [];
   };
-  const figures = { readTime: () => null, readUpstream, readTotals: () => null, readCalls: () => [] };
+  const figures = {
+    readTime: () => null,
+    readUpstream,
+    readTotals: () => null,
+    readCalls: () => [],
+    splitSoFar: () => null,
+  };
   const [row] = inOneTurn(snapshotRoutes(routes, new Map(), [], figures));
   expect(row).toMatchObject({ method: '*', route: '', count: 4, aborted: 2 });
   expect(counts).toEqual([4]);

@@ -159,7 +159,7 @@ describe('a pool', () => {
     const endless = offloader.run(compiled('endless'), {}, { timeoutMs: 300 });
     await expect(endless).rejects.toMatchObject({ code: 'PERF_ERR_OFFLOAD_TIMEOUT', statusCode: 504 });
     await expect(offloader.run(compiled('job'), 1, { timeout: 5 } as never)).rejects.toThrow(
-      'PERF_ERR_OPTION: `Offloader.run(options).timeout` is not an option. Did you mean `Offloader.run(options).timeoutMs`?',
+      'PERF_ERR_OPTION: `Offloader.run(options).timeout` is not an option. Known options: ',
     );
   });
 });
