@@ -75,12 +75,22 @@ export function openConsumer(libraries: Libraries, connection: RedisConnection, 
   return {
     redis,
     release: () => {
+      for (const client of [redis, ...copies]) client.sendCommand = refuse;
       release();
       // Another goodbye to one that has ended would delay the end of the process for 2 s.
       for (const copy of copies) if (copy.status !== 'end') copy.disconnect();
     },
   };
 }
+
+/**
+ * A worker of BullMQ 5 that closes repeats what it has to tell Redis for as long as the connection is closed, in microtasks: the process
+ * would hang. Any other error ends that; the job runs again elsewhere.
+ */
+const refuse: Redis['sendCommand'] = (command) => {
+  command.reject(new Error('the application has closed'));
+  return command.promise;
+};
 
 /** An error that `endsTurn` is answered by a connection made anew, after `REFUSED_MS`: until then commands wait. */
 function open(

@@ -218,6 +218,24 @@ it('once a worker has stopped no timer holds up the end of the process', async (
   await until('its timers to end', () => timers() <= before, 5_000);
 });
 
+it('a job that ends while Redis hangs does not hang the process once the application has closed', async () => {
+  const redis = await ownRedis();
+  const add = await startProducer(redis.port);
+  const ends = new EventEmitter();
+  const { store, ran } = await startStore({ host: '127.0.0.1', port: redis.port }, true, async () => {
+    await once(ends, 'end');
+  });
+  await add('first');
+  await until('it to run', () => ran.length === 1);
+  redis.child?.kill('SIGSTOP');
+  onTestFinished(() => void redis.child?.kill('SIGCONT'));
+  ends.emit('end');
+  await store.stopWorker(300);
+  await store.close();
+  // ioredis waits 2 s for the server's goodbye. A loop of microtasks would not let this end.
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+});
+
 it('with all Sentinels away nobody is asked any more once the application has closed', async () => {
   let asked = 0;
   const sentinel = createServer((socket) => {

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openConsumer, openProducer, whenAttempted } from '../../../../src/entries/bullmq/connection.js';
 
@@ -39,6 +40,16 @@ it('once released both have ended', () => {
   const { main, reads, release } = connectWorker(6);
   release();
   expect([main.ended, reads.ended]).toEqual([true, true]);
+});
+
+it('once released no command fails as that of a closed connection, which BullMQ 5 would repeat for ever', async () => {
+  const client = new Redis({ lazyConnect: true });
+  const { redis, release } = openConsumer({ Redis } as never, client, () => {});
+  const copy = redis.duplicate();
+  release();
+  client.disconnect();
+  await expect(copy.ping()).rejects.toThrow('the application has closed');
+  await expect(redis.ping()).rejects.toThrow('the application has closed');
 });
 
 it('what BullMQ has ended is not ended again: the timer of ioredis for that would hold the process', () => {
