@@ -26,17 +26,29 @@ export function redactQuery(query: string, secrets: SecretNames): string {
     .join('&');
 }
 
-/** A copy of plain data without secret fields; null when it is too large or not plain. Calls none of its code. */
-export const redactData = (data: unknown, secrets: SecretNames): { data: unknown } | null =>
-  redactEncoded(data, secrets, 0);
+/** A copy of plain data without secret fields; null when it is too large or not plain. Calls none of its code. `maxLength`: of all its texts and names. */
+export const redactData = (data: unknown, secrets: SecretNames, maxLength = Infinity): { data: unknown } | null =>
+  redactEncoded(data, secrets, 0, maxLength);
 
-function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): { data: unknown } | null {
+function redactEncoded(
+  data: unknown,
+  secrets: SecretNames,
+  encodings: number,
+  maxLength = Infinity,
+): { data: unknown } | null {
   let left = MAX_FIELDS;
+  let leftLength = maxLength;
+  const spend = (text: string): void => {
+    if ((leftLength -= text.length) < 0) throw TOO_LARGE;
+  };
   const namesSecret = (name: unknown): boolean => typeof name === 'string' && secrets.isSecret(name);
   const mayBeValue = (text: unknown): boolean => typeof text === 'string' && !namesSecret(text);
   const copy = (value: unknown, depth: number): unknown => {
     if ((left -= 1) < 0 || depth > MAX_DEPTH) throw TOO_LARGE;
-    if (typeof value === 'string') return isSafeText('', value, secrets, encodings + 1) ? value : REDACTED;
+    if (typeof value === 'string') {
+      spend(value);
+      return isSafeText('', value, secrets, encodings + 1) ? value : REDACTED;
+    }
     if (typeof value === 'number')
       return value >= LEAST_CARD && secrets.isSecretValue(String(value)) ? REDACTED : value;
     if (value === null || typeof value === 'boolean') return value;
@@ -45,6 +57,7 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
       return value.map((item, i) => (i > 0 && namesSecret(value[i - 1]) ? REDACTED : copy(item, depth + 1)));
     if (typeof value !== 'object' || !isPlain(value)) return REDACTED;
     const result: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
+    if (Object.keys(value).length > left) throw TOO_LARGE;
     const properties = Object.getOwnPropertyDescriptors(value) as Record<string, PropertyDescriptor>;
     // `{ name: 'password', value: … }`, as forms and headers are listed; `path` of a JSON Patch (RFC 6902).
     const isPair = Object.values(properties).some(({ value: name }) => isName(name) && namesSecret(name));
@@ -52,6 +65,7 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
     const isSecretOperation = typeof operation === 'string' && !isSafeText('', operation, secrets, encodings + 1);
     for (const [key, property] of Object.entries(properties)) {
       if (property.enumerable !== true) continue;
+      spend(key);
       const safe =
         'value' in property &&
         !secrets.isSecret(key) &&

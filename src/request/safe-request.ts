@@ -69,7 +69,7 @@ export function safeHeaders(headers: Headers, allowHeaders: readonly string[], s
   return shown;
 }
 
-/** A body's data without its secrets; null where it is too large, of a length that no header has, or neither a form nor JSON. */
+/** A body's data without its secrets; null where it is too large, compressed, or neither a form nor JSON. */
 export function safeBody(
   headers: Headers,
   body: unknown,
@@ -80,11 +80,15 @@ export function safeBody(
   const type = String(headers['content-type'] ?? '').toLowerCase();
   const isForm = type.startsWith('application/x-www-form-urlencoded');
   if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
-  // One that is sent in chunks has no length, and a compressed one is longer than it.
-  const isShort = Number(headers['content-length'] ?? Infinity) <= maxBytes;
-  if (!isShort || headers['content-encoding'] !== undefined) return null;
-  const redacted = redactData(body, secrets);
-  if (redacted === null || Buffer.byteLength(JSON.stringify(redacted.data)) > maxBytes) return null;
+  // One that is sent in chunks has no length; a compressed one is longer than its length.
+  const length = headers['content-length'];
+  if (Number(length ?? 0) > maxBytes || headers['content-encoding'] !== undefined) return null;
+  const redacted = redactData(body, secrets, maxBytes);
+  if (redacted === null) return null;
+  const text = JSON.stringify(redacted.data);
+  // Some parsers leave `{}` for a request without a body.
+  const isNone = text === '{}' && length === undefined && headers['transfer-encoding'] === undefined;
+  if (isNone || Buffer.byteLength(text) > maxBytes) return null;
   return { data: redacted.data, isForm };
 }
 

@@ -85,10 +85,35 @@ describe('curl line', () => {
   it.each([
     ['too long', { 'content-length': '5000', 'content-type': 'application/json' }],
     ['neither JSON nor a form', { 'content-length': '10', 'content-type': 'application/octet-stream' }],
-    ['of a length that no header has', { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }],
     ['compressed', { 'content-length': '10', 'content-type': 'application/json', 'content-encoding': 'gzip' }],
   ])('leaves out a body that is %s', (_name, headers) => {
     expect(curlOf({ ...post, headers }, { ...rules, maxBodyBytes: 1_000 })).not.toContain('--data-raw');
+  });
+
+  describe('of a body whose length no header tells', () => {
+    const headers = { host: 'api.test', 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
+    const withBody = (body: unknown, over = {}) =>
+      curlOf({ ...post, headers: { ...headers, ...over }, body }, { ...rules, maxBodyBytes: 50 });
+
+    it('repeats it without its secrets, an empty one too', () => {
+      expect(withBody({ name: 'Ada', password: 'hunter2' })).toContain(
+        `--data-raw '{"name":"Ada","password":"[redacted]"}'`,
+      );
+      expect(withBody({})).toContain(`--data-raw '{}'`);
+    });
+
+    it('takes the empty one that a parser makes of none for none', () => {
+      expect(withBody({}, { 'transfer-encoding': undefined })).not.toContain('--data-raw');
+    });
+
+    it.each<[string, unknown]>([
+      ['a long text', { text: 'x'.repeat(60) }],
+      ['a long name', { ['x'.repeat(60)]: 1 }],
+      ['many items', Array.from({ length: 60 }, () => null)],
+      ['bytes more than characters', { text: 'é'.repeat(25) }],
+    ])('leaves out one that is too long: %s', (_name, body) => {
+      expect(withBody(body)).not.toContain('--data-raw');
+    });
   });
 
   describe('goes to the server itself, whatever host the client has named', () => {
