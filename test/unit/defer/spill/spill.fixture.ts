@@ -21,7 +21,9 @@ export function spills() {
     return taken;
   };
   const placesOf = (...ids: string[]): Place[] => ids.map((id) => places.get(id)!);
+  let tests = 0;
   beforeEach(() => {
+    tests += 1;
     at.folder = temporaryFolder();
     at.root = join(at.folder, 'spill');
     reports.length = 0;
@@ -30,7 +32,6 @@ export function spills() {
     for (const close of opened.values()) await close();
     opened.clear();
   });
-  const report = (_: string, message: string): void => void reports.push(message);
   return {
     at,
     reports,
@@ -39,6 +40,11 @@ export function spills() {
       const counted = { found: 0, lost: 0, damaged: 0 };
       const move = (from: string | null, to: string, entries = 1): void => {
         counted[from === null ? 'found' : to === 'dropped' ? 'damaged' : 'lost'] += entries;
+      };
+      const mine = tests;
+      // What a folder of an earlier test still says is none of this test's reports.
+      const report = (_: string, message: string): void => {
+        if (mine === tests) reports.push(message);
       };
       const folder = new ProcessFolder(path, report);
       const spill = new Spill(folder, { maxBytes, writeTimeoutMs }, { move }, report);
