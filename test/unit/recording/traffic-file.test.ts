@@ -46,9 +46,9 @@ describe('the file of a recording', () => {
     expect(caught).toEqual([]);
   });
 
-  it.runIf(existsSync('/proc/self'))('says at once where there can be none, and what to do', () => {
-    expect(() => TrafficFile.open('/proc/none/traffic', 0)).toThrow(
-      /^PERF_ERR_RECORDING: `record\.directory` "\/proc\/none\/traffic" cannot be written to: ENOENT.* Name a directory that this process may write to/,
+  it('says at once where there can be none, and what to do', () => {
+    expect(() => TrafficFile.open(join(process.execPath, 'traffic'), 0)).toThrow(
+      /^PERF_ERR_RECORDING: `record\.directory` "\/.*\/traffic" cannot be written to: ENOTDIR.* Name a directory that this process may write to/,
     );
   });
 

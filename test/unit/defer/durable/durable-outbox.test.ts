@@ -305,7 +305,9 @@ describe('durable work in front of a store that comes and goes', () => {
 
   it('a boot that fails because the disk refuses closes the store again', async () => {
     const place = new MemoryPlace();
-    const second = engineWith({ store: new MemoryStore(place, true, { path: '/proc/none/spill', maxBytes: MIB }) });
+    const second = engineWith({
+      store: new MemoryStore(place, true, { path: `${process.execPath}/spill`, maxBytes: MIB }),
+    });
     await expect(second.engine.durable!.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath`');
     expect(place.stores.size).toBe(0);
   });
