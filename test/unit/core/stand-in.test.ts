@@ -8,13 +8,17 @@ class Shop {
 }
 const says = (name: string) => () => name;
 
-it('what stands for a method goes, the last first, and leaves nothing', () => {
+it.each([
+  ['in the order in which they came', ['first', 'second'], ['second', 'class']],
+  ['the last first', ['second', 'first'], ['first', 'class']],
+])('what stands for a method goes %s, and leaves nothing', (_order, order, answers) => {
   const shop = new Shop();
-  const [first, second] = ['first', 'second'].map((name) => putOn(shop, 'who', says(name)));
-  second!();
-  expect(shop.who()).toBe('first');
-  first!();
-  expect(shop.who()).toBe('class');
+  const undo = new Map(['first', 'second'].map((name) => [name, putOn(shop, 'who', says(name))]));
+  const seen = order.map((name) => {
+    undo.get(name)!();
+    return shop.who();
+  });
+  expect(seen).toEqual(answers);
   expect(Object.keys(Object.getOwnPropertyDescriptors(shop))).toEqual([]);
 });
 
