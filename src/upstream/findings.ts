@@ -6,7 +6,7 @@ import type { Target } from './target.js';
 
 /** Fewer requests are no evidence. */
 const MIN_REQUESTS = 5;
-/** An N+1 calls one URL, command or statement at least three times a request, one after the other. */
+/** An N+1 calls one URL, command or statement at least three times a request, each after another has ended. */
 const MIN_ROUNDS = 3;
 /** A shorter wait for a connection is no finding, nor is one below a fifth of the route's time. */
 const MIN_POOL_WAIT_MS = 5;

@@ -16,9 +16,9 @@ const MAX_SAME = 64;
 /** Calls of one request for the same URL or command. */
 interface Alike {
   readonly what: string;
-  /** Number of those under way. */
-  open: number;
-  /** Times at which one began while none was under way: a pipeline, and calls at the same time, are one round. */
+  /** Whether one has ended since the last round began. */
+  hasEnded: boolean;
+  /** A round begins when a call has ended: a pipeline, and calls that begin together, are one. */
   rounds: number;
 }
 
@@ -38,7 +38,7 @@ class Use {
   findAlike(what: string): Alike | null {
     const known = this.same.find((one) => one.what === what);
     if (known !== undefined || this.same.length >= MAX_SAME) return known ?? null;
-    const alike = { what, open: 0, rounds: 0 };
+    const alike = { what, hasEnded: false, rounds: 0 };
     this.same.push(alike);
     return alike;
   }
@@ -123,7 +123,10 @@ export class RequestCalls {
     if ((isWait ? ++this.timedWaits : ++this.timedCalls) > this.maxTimed) return;
     if (this.openCalls === 0) this.addElapsed(startedMs);
     if (!isWait) this.openCalls += 1;
-    if (alike !== null && ++alike.open === 1) alike.rounds += 1;
+    if (alike !== null && (alike.hasEnded || alike.rounds === 0)) {
+      alike.rounds += 1;
+      alike.hasEnded = false;
+    }
     call.place = this.open.push(call) - 1;
     call.calls = this;
     call.use = use;
@@ -152,7 +155,7 @@ export class RequestCalls {
     if (failed) use.errors += 1;
     use.wallMs += ms;
     use.maxMs = Math.max(use.maxMs, ms);
-    if (alike !== null) alike.open -= 1;
+    if (alike !== null) alike.hasEnded = true;
   }
 
   close(nowMs: number): void {

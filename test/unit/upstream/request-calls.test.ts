@@ -53,6 +53,16 @@ it.each([
     ],
     2,
   ],
+  [
+    'two at a time, each when another has ended',
+    [
+      [0, 10],
+      [1, 15],
+      [11, 20],
+      [16, 25],
+    ],
+    3,
+  ],
 ])('counts as rounds the calls for one URL that are made %s', (_, times, rounds) => {
   const calls = new RequestCalls({ nowMs: () => 0, idleMs: () => 0 }, 100);
   const target = new Target('redis cache', 'redis');
