@@ -217,7 +217,9 @@ export function samplerThread(
       const description = typeof answer === 'object' ? answer : null;
       if (answer === true || description?.idle === true) idleSeenMs = nowMs();
       else if (description !== null && seq === watchedSeq) seen = description;
-      if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
+      const now = nowMs();
+      // After the process was stopped, the answer may come before the timer that counts the lost time.
+      if (Atomics.load(words, WORD.seq) === seq) reportHang(now, Math.max(0, now - dueMs));
       // Goes on in the next turn: a thread that ended in the turn of the disconnect has aborted the process.
       setImmediate(() => {
         giveUp = null;
@@ -241,9 +243,9 @@ export function samplerThread(
   }
 
   /** Writes a long block to stderr while it lasts: its record comes at its end, if ever, and the main thread's streams are blocked too. */
-  function reportHang(now: number): void {
+  function reportHang(now: number, uncountedMs = 0): void {
     const blockedMs = Math.min(measureBeatAge(now), now - idleSeenMs);
-    if (blockedMs - ownLateMs < hangMs || (reportedMs > 0 && blockedMs < reportedMs * 5)) return;
+    if (blockedMs - ownLateMs - uncountedMs < hangMs || (reportedMs > 0 && blockedMs < reportedMs * 5)) return;
     reportedMs = blockedMs;
     if (!reportsHangs || Atomics.load(words, WORD.debugged) === 1) return;
     const [frame] = selectFrames(seen);
