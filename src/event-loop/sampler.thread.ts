@@ -29,7 +29,7 @@ export function samplerThread(
   const maxFailedSamples = 3;
   /** Samples of a long block become rarer: their interval is this share of the block's age. */
   const intervalShareOfAge = 0.02;
-  const maxMappingBytes = 3_000_000;
+  const maxMappingBytes = 4_000_000;
   /** Timers fire up to this late on an idle machine, milliseconds. */
   const timerMs = 2;
   // Constant text, which V8 compiles once. No error may leave it: the inspector would call the application's stack formatter.
