@@ -33,7 +33,7 @@ const DRAIN_STEP_MS = 20;
 
 /** All deferred work of one application. `arm…` returns null when the overflow policy drops the work. @throws PERF_ERR_DEFER_FULL, PERF_ERR_SERIALIZE */
 export class DeferEngine {
-  /** Requests whose client has left, and whose decorated handler still runs. */
+  /** Requests whose client has left, and whose handler is still busy. */
   readonly undecided = new Set<RequestWork>();
   readonly counters: Counters;
   /** Capacity for work of this process. Each outbox has its own: a store or queue that is away does not starve the others. */
@@ -102,13 +102,9 @@ export class DeferEngine {
   }
 
   /** Counts a handler that has started. Call the returned function once, when the handler's work is armed. */
-  handlerStarted(work: RequestWork): () => void {
+  handlerStarted(): () => void {
     this.handlers += 1;
-    work.handlerStarted();
-    return () => {
-      this.handlers -= 1;
-      work.handlerEnded();
-    };
+    return () => void (this.handlers -= 1);
   }
 
   async enqueue(work: ClassWork, data: unknown, origin: Origin | null): Promise<string> {
@@ -150,7 +146,7 @@ export class DeferEngine {
     await within(leftMs(), () => this.drained());
     await this.workerStopped;
     // A handler that has not ended by now has probably given up writing to its client.
-    for (const work of this.undecided) work.decide(499, true);
+    for (const work of this.undecided) work.handlerEnded(true);
     // The last durable jobs may have deferred something themselves.
     await within(Math.max(LAST_MS, leftMs()), () => this.drained());
     clearTimeout(waiting);
@@ -186,18 +182,20 @@ export class DeferEngine {
 
   private reportWaits(deadlineMs: number): void {
     const { pending, running } = this.stats();
-    const waits = `${this.handlers} handlers and ${pending + running + this.counters.jobs} deferred tasks`;
+    const handlers = Math.max(this.handlers, this.undecided.size);
+    const waits = `${handlers} handlers and ${pending + running + this.counters.jobs} deferred tasks`;
     this.shared.report('the shutdown waits', `The shutdown waits for ${waits}, ${deadlineMs} ms at the most.`);
   }
 
   private async drained(): Promise<void> {
-    // The end of a decorated handler decides over its work: it may fail after its client has left.
-    while (!this.closed && (this.handlers > 0 || !this.counters.idle)) {
+    // The end of a handler decides over its work: it may fail after its client has left.
+    const isHandling = (): boolean => this.handlers > 0 || this.undecided.size > 0;
+    while (!this.closed && (isHandling() || !this.counters.idle)) {
       // Items that a task buffers during the drain must not wait for a full batch.
       for (const lane of [...this.allLanes(), ...this.jobs.values()]) lane.flush();
       this.durable?.flush();
       const step = sleep(DRAIN_STEP_MS, undefined, { ref: false });
-      await (this.handlers > 0 ? step : Promise.race([this.idle(), step]));
+      await (isHandling() ? step : Promise.race([this.idle(), step]));
     }
   }
 

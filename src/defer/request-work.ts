@@ -6,14 +6,16 @@ import type { DeferWhen } from './deferred-work.js';
 import { TaskSequence, type Armed } from './tasks/task.js';
 
 const DELAYED: unique symbol = Symbol('perf:end-delayed');
+/** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
+const GRACE_MS = 30_000;
 
 /** The call of a decorated handler that has armed work. */
 interface HandlerCall {
   readonly works: object;
   /** {@link RequestWork.size} when it began. */
   readonly place: number;
-  /** A handler that has failed may be tried again. */
-  readonly success: boolean;
+  /** It has failed, and may be tried again. */
+  readonly retractable: boolean;
 }
 
 interface ArmedEntry {
@@ -21,22 +23,19 @@ interface ArmedEntry {
   readonly call: HandlerCall | null;
 }
 
-/** Work that one request has armed, in order. The final status decides over it; without one, the end of a decorated handler that still runs. */
+/** Work that one request has armed, in order. The final status decides over it; without one, the end of the handler does. */
 export class RequestWork extends TaskSequence {
   private armed: ArmedEntry[] = [];
-  private decision: { readonly status: number; readonly success: boolean } | null = null;
-  /** The client has left before there was a status. */
-  private isAbandoned = false;
-  /** Calls of decorated handlers that run. */
-  private calls = 0;
-  /** How the last of them has ended. */
-  success = true;
+  private decision: { readonly status: number | null; readonly success: boolean } | null = null;
+  /** Set when the client has left before there was a status. */
+  private abandoned: ServerResponse | null = null;
+  private watching: NodeJS.Timeout | null = null;
   /** Names of the work that was not discarded. */
   readonly committed: string[] = [];
   /** With the first refusal of what has not been answered yet. */
   written: Promise<PerfError | null> | null = null;
 
-  /** @param undecided requests whose client has left, and whose decorated handler still runs */
+  /** @param undecided requests whose client has left and whose handler is still busy */
   constructor(private readonly undecided: Set<RequestWork>) {
     super();
   }
@@ -53,6 +52,7 @@ export class RequestWork extends TaskSequence {
       call !== null && at >= call.place && other !== null && other.works !== call.works;
     const at = this.armed.findIndex(called);
     this.armed.splice(at < 0 ? this.armed.length : at, 0, { entry, call });
+    if (this.abandoned !== null) this.watch(this.abandoned);
   }
 
   /** Nothing that is on disk is kept: a request may last for hours. */
@@ -66,7 +66,7 @@ export class RequestWork extends TaskSequence {
 
   /** Takes back what a call that has failed has armed. */
   retract(works: object): void {
-    const isRetracted = ({ call }: ArmedEntry): boolean => call?.success === false && call.works === works;
+    const isRetracted = ({ call }: ArmedEntry): boolean => call?.retractable === true && call.works === works;
     const retracted = this.armed.filter(isRetracted);
     this.armed = this.armed.filter((one) => !isRetracted(one));
     for (const { entry } of retracted) entry.discard();
@@ -78,27 +78,43 @@ export class RequestWork extends TaskSequence {
     return at >= 0;
   }
 
-  ended({ aborted, response, status }: RequestState): void {
-    this.isAbandoned = aborted && response?.headersSent === false;
-    if (!this.isAbandoned) this.decide(status, status < 400);
-    else if (this.calls === 0) this.decide(499, this.success);
-    else this.undecided.add(this);
+  ended(state: RequestState): void {
+    const { response } = state;
+    if (!state.aborted || response === null || response.headersSent) {
+      return this.decide(state.status, state.status < 400);
+    }
+    this.abandoned = response;
+    if (this.armed.length > 0) this.watch(response);
   }
 
-  handlerStarted(): void {
-    this.calls += 1;
+  /** The handler has ended, which decides where no status has. */
+  handlerEnded(success: boolean): void {
+    if (this.abandoned !== null) this.decide(499, success);
   }
 
-  handlerEnded(): void {
-    this.calls -= 1;
-    if (this.isAbandoned && this.calls === 0) this.decide(499, this.success);
+  /** The handler may still fail after its client has left: its unread answer decides. Only requests that were abandoned with work armed pay for this. */
+  private watch(response: ServerResponse): void {
+    if (this.watching !== null) return;
+    this.undecided.add(this);
+    this.watching = setTimeout(() => this.handlerEnded(true), GRACE_MS).unref();
+    const answered = (): void => this.handlerEnded(response.statusCode < 400);
+    const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
+    response.end = (...parameters: unknown[]) => {
+      answered();
+      return end(...parameters);
+    };
+    // A stream never ends a response that is gone: it emits `unpipe` where it was at it, `pipe` where it comes too late.
+    response.once('unpipe', answered).once('pipe', answered);
   }
 
-  decide(status: number, success: boolean): void {
+  decide(status: number | null, success: boolean): void {
     if (this.decision !== null) return;
     this.decision = { status, success };
+    if (this.watching !== null) clearTimeout(this.watching);
     this.undecided.delete(this);
-    for (const { entry } of this.armed.splice(0)) this.settle(entry, entry.when ?? 'success');
+    const { armed } = this;
+    this.armed = [];
+    for (const { entry } of armed) this.settle(entry, entry.when ?? 'success');
   }
 
   private settle(entry: Armed, when: DeferWhen): void {

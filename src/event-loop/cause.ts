@@ -25,6 +25,8 @@ export interface Verdict {
 
 /** This share decides alone: before Node 22.19 the CPU time is the whole process's. */
 const LOST_FOR_SURE = 0.6;
+/** Timers are late by some milliseconds on every machine. */
+const SOME_LOST = 0.1;
 const HALF = 0.5;
 const SEEN_OFTEN = 3;
 const SOME_GC_RATIO = 0.25;
@@ -45,7 +47,7 @@ export function findCause(evidence: Evidence): Verdict | null {
   const isSeenOften = shown.length >= SEEN_OFTEN;
   const blockedAnyway = isCertain && isSeenOften && cpuRatio * windowMs >= thresholdMs;
   // Without the time that the machine took it would not have been reported.
-  const isShort = windowMs - lostMs < thresholdMs;
+  const isShort = lost >= SOME_LOST && windowMs - lostMs < thresholdMs;
   const machine = isShort || lost >= LOST_FOR_SURE || (lost >= HALF && cpuRatio < HALF);
   if (machine && !blockedAnyway) return { ...nobody, cause: 'not-scheduled', shown };
   // Before `sync-io`: while helpers collect in parallel, the main thread is hardly on a CPU.

@@ -122,9 +122,11 @@ const countRoute = (route: Route, histogram: Histogram): Omit<RouteHistogram, 's
   countsAtMost: (boundsMs) => histogram.countsAtMost(boundsMs),
 });
 
-/** A request without a route may be another listener's of the server, as a long poll of socket.io is, which is meant to last. */
-const isSlow = ({ endedMs, startedMs, pattern }: RequestState, slowMs: number): boolean =>
-  endedMs - startedMs > slowMs && pattern !== '';
+const isSlow = (state: RequestState, slowMs: number): boolean =>
+  state.endedMs - state.startedMs > slowMs && !(state.pattern === '' && isLongPoll(state));
+
+/** A poll of socket.io is meant to last: https://socket.io/docs/v4/engine-io-protocol/ */
+const isLongPoll = ({ request }: RequestState): boolean => /[?&]transport=polling\b/.test(request?.url ?? '');
 
 type Redact = UserList['redact'];
 

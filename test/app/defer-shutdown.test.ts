@@ -104,7 +104,6 @@ class OrdersController {
   }
 
   @Get('fails')
-  @DeferWork(Receipt)
   async fails(@Req() request: unknown) {
     this.deferrer.defer(() => this.log.lines.push('deferred'));
     await this.outliveClient(request);

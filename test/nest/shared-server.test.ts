@@ -99,15 +99,17 @@ describe.each(adapters)('a server on %s', (adapter) => {
   );
 
   it.each(['by a gateway', 'never'] as const)(
-    'where another one polls %s: answers without a route are recorded once',
+    'where another one polls %s: answers without a route are recorded once, and slow ones are told',
     async (attach) => {
-      const { url, ...built } = await boot(adapter, attach);
+      const { url, slow, ...built } = await boot(adapter, attach);
       const json = { 'content-type': 'application/json' };
       for (const path of ['/late', '/missing', '/nowhere', '/%']) await call(`${url}${path}`);
       await call(`${url}/items`, { method: 'POST', headers: json, body: '{"broken' });
       const records = await recordsOf(built, 5);
       await built.app.close();
       expect(records.map(({ status }) => status)).toEqual([200, 404, 404, badUrl, 400]);
+      expect(records.slice(0, 2).map((record) => record.slow)).toEqual([true, true]);
+      expect(slow()).toContainEqual(expect.stringMatching(/GET \(no route\)/));
     },
   );
 });

@@ -75,7 +75,7 @@ export class HandlerWorks implements RunsHandlers {
     requestWork.retract(works);
     const place = requestWork.size;
     const end = { works, streams, origin, requestWork, place, result: undefined, error: null, success: false };
-    const ended = this.engine.handlerStarted(requestWork);
+    const ended = this.engine.handlerStarted();
     try {
       const value = this.proceed(end, proceed);
       if (isThenable(value)) return settle(value, ended);
@@ -115,7 +115,7 @@ export class HandlerWorks implements RunsHandlers {
   /** An observable is one value: its last, once it has completed, as it is for Nest. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
     return new Observable((subscriber) => {
-      const handled = this.engine.handlerStarted(end.requestWork);
+      const handled = this.engine.handlerStarted();
       const last: unknown[] = [];
       const over = new Promise<void>((resolve, reject) => {
         const subscription = values.subscribe({ next: (value) => (last[0] = value), error: reject, complete: resolve });
@@ -164,12 +164,11 @@ export class HandlerWorks implements RunsHandlers {
 
   private place(end: HandlerEnd, armings: readonly Ready[]): Promise<void> | undefined {
     const { works, requestWork, place, success } = end;
-    const refusal = armings.find(isRefusal) ?? null;
-    const call = { works, place, success: success && refusal === null };
-    requestWork.success = call.success;
     for (const armed of armings) {
-      if (armed !== null && !isRefusal(armed)) requestWork.arm(armed, call);
+      if (armed !== null && !isRefusal(armed)) requestWork.arm(armed, { works, place, retractable: !success });
     }
+    const refusal = armings.find(isRefusal) ?? null;
+    requestWork.handlerEnded(success && refusal === null);
     if (refusal !== null) throw noRoom(refusal);
     return requestWork.written?.then((unwritten) => {
       if (unwritten !== null && canAnswer(end)) throw noRoom(unwritten);

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { TaskSequence } from '../../../../src/defer/tasks/task.js';
 import { until } from '../../../fixtures/until.js';
 import { armingIn, engineWith } from '../engine.fixture.js';
-import { RequestWork } from '../../../../src/defer/request-work.js';
 import { expectBalanced } from '../balanced.js';
 
 const never = (): Promise<never> => new Promise(() => {});
@@ -96,7 +95,7 @@ describe('drain', () => {
 
   it('says what it waits for when it takes long', async () => {
     const { engine, defer, reports } = engineWith();
-    const ended = engine.handlerStarted(new RequestWork(engine.undecided));
+    const ended = engine.handlerStarted();
     let finish = (): void => {};
     defer(() => new Promise<void>((resolve) => (finish = resolve)));
     const drained = engine.drain(60_000);
