@@ -7,6 +7,8 @@ import type { Feature } from './request/feature.js';
 
 /** Requests in flight have as long as deferred work, and no less than this. */
 const LEAST_REQUESTS_MS = 1_000;
+/** A shorter wait is left out of the line. */
+const SHOWN_MS = 50;
 const MOST_NAMED = 5;
 /** With `defer: false`. */
 const USUAL_REQUESTS_MS = 10_000;
@@ -25,6 +27,10 @@ interface Parts {
  * from the moment at which the server closes, and one line of the log.
  */
 export class Shutdown {
+  /** With their times, in the order in which they ended. */
+  private readonly steps: string[] = [];
+  /** When the last step ended, monotonic milliseconds. */
+  private markedMs = 0;
   private readonly requestsMs: number;
   private server: Server | null = null;
   /** True from SIGTERM or `app.close()` on, whichever comes first. */
@@ -83,18 +89,20 @@ export class Shutdown {
     // Before Nest closes the application. A listener that stays would keep the process alive.
     const begin = (): void => {
       this.ignoreTermination();
-      this.begun = true;
+      this.begin();
     };
     this.ignoreTermination = listenShared(process, 'SIGTERM', begin, 'prependListener');
   }
 
   /** The application begins to close, and may still serve requests. */
   async closing(): Promise<void> {
-    this.begun = true;
+    this.begin();
+    this.mark('waited', SHOWN_MS);
     // Node's `close()` waits for kept connections, also for one that is idle after an answer under way: each answer ends its own.
     for (const { request, response } of this.parts.application.requests.states()) endConnection(request, response);
     this.server?.prependListener('request', endConnection);
     for (const feature of this.parts.features()) await this.isolated('closing', () => feature.closing?.());
+    this.mark('took no new jobs');
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. Never rejects. */
@@ -105,20 +113,25 @@ export class Shutdown {
   private async stopOnce(): Promise<void> {
     const { application, options, features, booted } = this.parts;
     const isOrderly = this.begun;
-    this.begun = true;
+    this.begin();
     this.startDeadline();
+    this.mark('closed the server');
     this.ignoreTermination();
     // An application may be closed while it boots: what is only half there could not be closed.
     await booted();
     const lastFirst = features().toReversed();
     for (const feature of lastFirst)
       await this.isolated('draining', () => feature.drain?.(this.drainLeftMs, this.flushLeftMs));
+    this.mark('drained');
     await this.isolated('flushing', () => application.recorder.close(this.flushLeftMs));
     for (const feature of lastFirst) await this.isolated('closing', () => feature.close?.(this.flushLeftMs));
+    this.mark('flushed');
     const tookMs = application.nowMs() - this.closingMs!;
     // A boot that has failed stops without `closing()`.
     if (options.enabled && isOrderly)
-      application.logger.log(`Shutdown took ${seconds(tookMs)}, of ${seconds(this.totalMs)} at most.`);
+      application.logger.log(
+        `Shutdown: not ready, ${this.steps.join(', ')}. ${seconds(tookMs)} after the wait, ${seconds(this.totalMs)} at most.`,
+      );
   }
 
   /** A stream or a long request keeps the server open: accepted work is not lost with the process. */
@@ -132,8 +145,23 @@ export class Shutdown {
     await this.isolated('flushing', () => application.recorder.flush(this.flushLeftMs));
   }
 
+  private begin(): void {
+    if (this.begun) return;
+    this.begun = true;
+    this.markedMs = this.parts.application.nowMs();
+  }
+
   private startDeadline(): void {
-    this.closingMs ??= this.parts.application.nowMs();
+    if (this.closingMs !== null) return;
+    this.mark('waited', SHOWN_MS);
+    this.closingMs = this.markedMs;
+  }
+
+  private mark(name: string, leastMs = 0): void {
+    const nowMs = this.parts.application.nowMs();
+    const ms = nowMs - this.markedMs;
+    if (ms >= leastMs) this.steps.push(`${name} ${seconds(ms)}`);
+    this.markedMs = nowMs;
   }
 
   /** The server waits for open requests without end, until the process is killed. */

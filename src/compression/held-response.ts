@@ -89,7 +89,7 @@ export class HeldResponse implements Hold {
     if (head.reason !== undefined) this.reason = [head.reason];
     if (this.engine.leaves(this.head)) return this.passHead([head.status, ...this.reason]);
     this.phase = 'headed';
-    // An implied head of a whole body is mostly sent before the application looks at it.
+    // An implied head of a whole body is mostly sent before the application reads it.
     if (this.wholeLength === null) this.head.showAnswered();
     return this.response;
   }

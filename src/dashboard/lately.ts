@@ -3,7 +3,7 @@ import type { HistoryReader } from '../ports/history.js';
 import { nameRoute } from './route-rows.js';
 
 const MINUTE_MS = 60_000;
-/** Routes are counted by the history, while nobody looks as well. */
+/** Routes are counted by the history, also while no page is open. */
 const ROUTES_MS = 5 * MINUTE_MS;
 /** Everything else is counted between samples. */
 const GAINS_MS = 2 * MINUTE_MS;

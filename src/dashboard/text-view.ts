@@ -44,7 +44,7 @@ export function formatPage(data: DashboardData, past: Past, route: string | null
 }
 
 function formatHead({ scope, pods, process, at, totals, traffic, sections }: DashboardData): string {
-  // Traffic between looks begins with the second one: the first has the last step of the history.
+  // Traffic between two requests for this text begins with the second: the first has the last step of the history.
   const isKnown = totals !== null && traffic.at(-1)?.[1] !== null;
   const points = isKnown ? traffic : totals === null ? [] : sections.past.rows;
   const [, perSecond = null, errors = null, , p95 = null] = points.at(-1) ?? [];

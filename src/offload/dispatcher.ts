@@ -205,7 +205,7 @@ export class Dispatcher {
       const cause = `a worker of offload() ended with nothing to do: ${whyEnded(error)}`;
       return this.report.report(cause, `${cause}.`);
     }
-    // It has ended before its call came to it. Piscina does not tell whose it was.
+    // It has ended before its call came to it. Piscina does not name the call.
     for (const call of this.running) {
       this.collect(call);
       if (call.startedAt === null) call.stop(error);

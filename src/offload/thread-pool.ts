@@ -5,7 +5,7 @@ import type { PoolRules } from './offload.options.js';
 export interface ThreadTask {
   readonly port: MessagePort;
   readonly order: Order;
-  /** When the caller stops waiting, epoch milliseconds. */
+  /** The caller waits until then, epoch milliseconds. */
   readonly deadlineAt: number;
 }
 

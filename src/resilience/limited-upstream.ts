@@ -21,7 +21,7 @@ export interface CallHost {
   readonly deadlines: Deadlines;
   /** Logs each cause once. */
   report(cause: string, message: string): void;
-  /** When the request that makes the call has used up its time, monotonic milliseconds; else Infinity. */
+  /** The calling request has time until then, monotonic milliseconds; Infinity without a deadline. */
   requestDueMs(): number;
   readonly requestDeadlineMs: number | null;
 }

@@ -84,7 +84,7 @@ export function openConsumer(libraries: Libraries, connection: RedisConnection, 
 }
 
 /**
- * A worker of BullMQ 5 that closes repeats what it has to tell Redis for as long as the connection is closed, in microtasks: the process
+ * A worker of BullMQ 5 that closes repeats what it has to send to Redis for as long as the connection is closed, in microtasks: the process
  * would hang. Any other error ends that; the job runs again elsewhere.
  */
 const refuse: Redis['sendCommand'] = (command) => {
