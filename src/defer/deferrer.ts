@@ -148,7 +148,8 @@ export class Deferrer {
 
   /**
    * Adds a job to your own BullMQ queue after the response, if its status is below 400. Jobs travel in micro-batches
-   * under ids made here, so a batch that is sent again stores nothing twice. An own `jobId` in `options` is kept.
+   * under ids made here, so a batch that is sent again stores nothing twice. An own `jobId` in `options` is kept. A job that the queue
+   * has not taken for 10 minutes is dropped: counted, recorded and reported.
    * @throws PERF_ERR_SERIALIZE when `data` is no JSON, and what {@link defer} throws
    */
   addJob(queue: JobQueue, name: string, data: unknown, options?: object): void {

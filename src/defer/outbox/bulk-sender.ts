@@ -28,13 +28,14 @@ export interface Group {
   readonly isOneJob: boolean;
 }
 
-/** Callbacks for the end of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
+/** Callbacks for the end of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back or `retried` leaves it out. */
 export interface BulkEvents<T> {
   /** Called again with the same items after a failure. */
   store(items: readonly T[]): Promise<unknown>;
   stored(items: readonly T[], sends: number, sentMs: number): void;
   refused(item: T, sends: number, error: unknown): void;
-  retried(items: readonly T[], error: unknown): void;
+  /** Called after a failure; returns those that are sent again. */
+  retried(items: readonly T[], error: unknown): readonly T[];
 }
 
 /** Items of a group that are not on their way. */
@@ -47,7 +48,7 @@ interface Waiting<T> extends Group {
 
 /** Items on their way: all of them are stored together, or sent again. */
 interface Bulk<T> {
-  readonly items: readonly T[];
+  items: readonly T[];
   sends: number;
   sentMs: number;
   firstFailedMs: number;
@@ -152,13 +153,14 @@ export class BulkSender<T> {
         this.leave(bulk);
         return this.refuse(bulk, failure.error);
       }
-      this.events.retried(items, failure.error);
+      bulk.items = this.events.retried(bulk.items, failure.error);
+      if (bulk.items.length === 0) return this.leave(bulk);
       await backOff(bulk);
       if (this.closed) return;
     }
     this.leave(bulk);
     this.lastStoredMs = performance.now();
-    this.events.stored(items, bulk.sends, this.lastStoredMs - bulk.sentMs);
+    this.events.stored(bulk.items, bulk.sends, this.lastStoredMs - bulk.sentMs);
   }
 
   /** Resolves with null when they are stored. */

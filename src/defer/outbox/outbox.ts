@@ -10,6 +10,9 @@ import type { Armed, Arming, TaskSequence } from '../tasks/task.js';
 import { BulkSender, type BatchLimits, type BulkEvents, type Group } from './bulk-sender.js';
 import { isServerTrouble } from './server-trouble.js';
 
+/** How long a job of the application's own queue is sent again. The buffer is no store: it outlives a failover, no outage of hours. */
+const KEPT_MINUTES = 10;
+
 /** Work that leaves this process: durable work, or a job for the application's own queue. */
 export interface Parcel {
   readonly id: string;
@@ -140,13 +143,14 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     return true;
   }
 
-  retried(items: readonly OutboxItem<P>[], error: unknown): void {
+  retried(items: readonly OutboxItem<P>[], error: unknown): readonly OutboxItem<P>[] {
     this.shared.counters.retried += items.length;
     const advice = isServerTrouble(error)
-      ? 'All is kept, and sent again under the same ids.'
+      ? `All is kept${this.durable ? '' : ` for ${KEPT_MINUTES} minutes`}, and sent again under the same ids.`
       : 'It is sent again; a job that is refused while others get through is given up, and named.';
     const cause = `${this.what} could not be stored: ${describeReason(error)}`;
     this.shared.report(cause, `${cause}. ${advice}`);
+    return items;
   }
 
   stored(items: readonly OutboxItem<P>[], sends: number, sentMs: number): void {
@@ -214,6 +218,15 @@ export class JobOutbox extends Outbox<JobParcel> {
       options: { ...options, jobId: id },
     };
     return this.armInMemory(parcel, null, sequence);
+  }
+
+  /** Drops what the queue has not taken for {@link KEPT_MINUTES}. */
+  override retried(items: readonly OutboxItem<JobParcel>[], error: unknown): readonly OutboxItem<JobParcel>[] {
+    const keptFromMs = performance.now() - KEPT_MINUTES * 60_000;
+    const why = `queue "${this.queue.name}" has not taken it for ${KEPT_MINUTES} minutes`;
+    for (const item of items) if (item.acceptedMs < keptFromMs) this.drop(item, why);
+    const kept = items.filter(({ isOver }) => !isOver);
+    return kept.length === 0 ? kept : super.retried(kept, error);
   }
 
   /** Waits without a deadline: the client may buffer commands while Redis is away, and would buffer each send more. */

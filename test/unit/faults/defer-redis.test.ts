@@ -1,7 +1,7 @@
 import { Controller, Injectable, Post } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { freePort } from '../../../scripts/redis.mjs';
 import { Deferrer, DeferWork, DurableWork, type DeferredWork } from '../../../src/index.js';
 import { bullmqStore } from '../../../src/entries/bullmq.js';
@@ -130,6 +130,37 @@ describe('deferred work while Redis fails', () => {
     await running.app.get(Deferrer).idle();
     await expectEachStoredOnce(port, accepted);
   }, 120_000);
+
+  it('away for over ten minutes: what addJob() holds is dropped, counted and reported once with its queue; later jobs arrive', async () => {
+    const redis = await durableRedis();
+    const warnings: string[] = [];
+    const running = await startApp('fastify', {
+      metadata: { controllers: [] },
+      perf: { eventLoop: false, resources: false },
+      nest: { logger: { log: () => {}, error: () => {}, warn: (text: string) => warnings.push(text) } },
+    });
+    const deferrer = running.app.get(Deferrer);
+    const connection = { host: '127.0.0.1', port: redis.port, enableOfflineQueue: false, retryStrategy: () => 100 };
+    const mail = new Queue('mail', { connection });
+    mail.on('error', () => {});
+    await mail.waitUntilReady();
+    await redis.stop();
+    for (let i = 0; i < 3; i++) deferrer.addJob(mail, 'welcome', { id: `early ${i}` });
+    await until('jobs to be sent again', () => deferrer.stats().retried > 6);
+    expect(deferrer.stats()).toMatchObject({ accepted: 3, buffered: 3, dropped: 0 });
+    const clock = performance.now.bind(performance);
+    const later = vi.spyOn(performance, 'now').mockImplementation(() => clock() + 601_000);
+    onTestFinished(() => later.mockRestore());
+    deferrer.addJob(mail, 'welcome', { id: 'late' });
+    await until('jobs to be dropped', () => deferrer.stats().dropped > 0);
+    expect(deferrer.stats()).toMatchObject({ accepted: 4, buffered: 1, dropped: 3, failed: 0 });
+    const why = 'deferred work "mail/welcome" dropped: queue "mail" has not taken it for 10 minutes.';
+    expect(warnings.filter((text) => text.includes('dropped'))).toEqual([why]);
+    await durableRedis({ port: redis.port });
+    await deferrer.idle();
+    expect((await mail.getWaiting()).map(({ data }) => (data as { id: string }).id)).toEqual(['late']);
+    await mail.close();
+  }, 60_000);
 
   it.each(['options', 'a client'])(
     'away with nothing pending: close() waits for nobody, whether Redis never came or has gone (given %s)',

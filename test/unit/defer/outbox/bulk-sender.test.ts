@@ -16,7 +16,7 @@ function senderWith(send: Send, limits: Partial<BatchLimits> = {}) {
     },
     stored: (items) => stored.push(...items),
     refused: (item) => refused.push(item),
-    retried: (items) => retried.push(...items),
+    retried: (items) => (retried.push(...items), items),
   });
   const add = (count: number, from = 0, key = '', isOneJob = false): void => {
     const group = { key, limits: { maxJobs: 100, maxWaitMs: 5, ...limits }, isOneJob };

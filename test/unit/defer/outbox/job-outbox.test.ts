@@ -109,8 +109,36 @@ describe('jobs for the own queue of an application', () => {
     expect(queue.added).toEqual(['welcome']);
     expect(engine.stats()).toMatchObject({ accepted: 1, completed: 1, retried: 1, stored: 1 });
     expect(reports).toEqual([
-      'jobs for queue "mail" could not be stored: Connection is closed. All is kept, and sent again under the same ids.',
+      'jobs for queue "mail" could not be stored: Connection is closed. All is kept for 10 minutes, and sent again under the same ids.',
     ]);
+  });
+
+  it('what its queue has not taken for ten minutes is dropped, counted and reported once; what came later is still sent', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'performance'] });
+    try {
+      const { engine, records, reports } = engineWith();
+      let away = true;
+      const trouble = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+      const queue = queueOf(() => (away ? Promise.reject(trouble) : Promise.resolve()));
+      const add = (name: string): void => engine.armJob(queue, name, {}, undefined, OUTSIDE)!.commit(null);
+      for (let i = 0; i < 300; i++) add('early');
+      await vi.advanceTimersByTimeAsync(5 * 60_000);
+      add('late');
+      await vi.advanceTimersByTimeAsync(5 * 60_000 - 1_000);
+      expect(engine.stats()).toMatchObject({ accepted: 301, pending: 301, dropped: 0 });
+      await vi.advanceTimersByTimeAsync(30_000);
+      expect(engine.stats()).toMatchObject({ accepted: 301, pending: 1, dropped: 300, failed: 0 });
+      away = false;
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(queue.added).toEqual(['late']);
+      expect(engine.stats()).toMatchObject({ pending: 0, stored: 1, dropped: 300 });
+      const why = 'queue "mail" has not taken it for 10 minutes';
+      expect(records.filter(({ error }) => error === why)).toHaveLength(300);
+      const dropped = `deferred work "mail/early" dropped: ${why}.`;
+      expect(reports.filter((report) => report.includes('dropped'))).toEqual([dropped]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('what its client holds while Redis is away is not sent again on top of it', async () => {
