@@ -40,8 +40,6 @@ const PATIENCE = { testTimeout: 60_000, hookTimeout: 120_000, expect: { poll: { 
 const fork = {
   pool: 'forks' as const,
   execArgv: ['--expose-gc'],
-  // More than there are cores: suites wait three times as long as they compute.
-  maxWorkers: availableParallelism() + 6,
   // Bounds `it.concurrent`: those tests start processes.
   maxConcurrency: 3,
   ...PATIENCE,
@@ -82,6 +80,8 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
 export default defineConfig({
   oxc,
   test: {
+    // More than there are cores, as suites also wait. A project's own number would outrank `--maxWorkers`.
+    maxWorkers: availableParallelism() + 6,
     // Once for all projects.
     globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts', 'test/setup/compiled.ts'],
     coverage: {
