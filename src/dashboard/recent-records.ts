@@ -54,9 +54,7 @@ export class RecentRecords {
   }
 
   private addSample({ at, cpu, memory }: ResourceSample): void {
-    const { window } = cpu;
-    const used = memory.workingSetBytes ?? memory.usageBytes;
-    addPoint(this.container, [at, window?.usageCores ?? null, used, window?.throttledRatio ?? null]);
+    addPoint(this.container, [at, cpu.window?.usageCores ?? null, memory.workingSetBytes ?? memory.usageBytes]);
   }
 }
 

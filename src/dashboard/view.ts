@@ -65,7 +65,7 @@ export type FailedWork = Pick<DeferredRecord, 'at' | 'name' | 'route' | 'outcome
  * delay, in the last hours requests a second and p95 of the same hour last week.
  */
 export type Point = [at: number, perSecond: Maybe, errors: Maybe, p50: Maybe, p95: Maybe, p99: Maybe, Maybe, Maybe];
-export type ContainerPoint = [at: number, cores: Maybe, memoryBytes: Maybe, throttledRatio: Maybe];
+export type ContainerPoint = [at: number, cores: Maybe, memoryBytes: Maybe];
 
 /** The last hours, where a history is kept, and when a release came in them. */
 export interface Past {

@@ -114,11 +114,18 @@ export class ExperimentEngine implements DecidesGates {
     if (state.variants !== null && state.unit !== null) this.addOutcome(state, outcome, route);
   };
 
-  totals(): ExperimentTotals {
+  /** Gates with an answer: those that were checked, and the switchback's. */
+  gates(): string[] {
+    return [...this.tallies.keys(), ...(this.switchback === null ? [] : [this.switchback.gate])].sort();
+  }
+
+  /** `only`: of one gate. Milliseconds a route. */
+  totals(only: string | null = null): ExperimentTotals {
+    const gates = [...this.tallies.keys()].filter((gate) => only === null || gate === only);
     return {
       version: 3,
       sources: [this.source],
-      gates: [...this.tallies.keys()].sort().map((gate) => {
+      gates: gates.sort().map((gate) => {
         const routes = [...this.tallies.get(gate)!];
         return {
           gate,

@@ -33,7 +33,7 @@ export class ExperimentsFeature implements Feature, ExperimentAnswers {
   }
 
   gates(): string[] {
-    return this.engine?.totals().gates.map(({ gate }) => gate) ?? [];
+    return this.engine?.gates() ?? [];
   }
 
   answer(gate: string): ExperimentAnswer {

@@ -46,7 +46,7 @@ export class Experiments {
    */
   report(gate: string, options: ReportOptions = {}): ExperimentReport {
     if (this.engine !== null) {
-      const report = reportOf(this.engine.totals(), gate, options);
+      const report = reportOf(this.engine.totals(gate), gate, options);
       const reason = this.engine.stoppedBecause(gate);
       return reason === null ? report : { ...report, caveats: [`The gate is stopped: ${reason}.`, ...report.caveats] };
     }

@@ -49,14 +49,14 @@ export function Container({ state: { sections, container } }: { state: State }) 
           <Chart
             title="CPU cores"
             points={points}
-            lines={drawLimited(1, 4)}
+            lines={drawLimited(1, 3)}
             format={formatCores}
             atLeast={limits.cpuCores ?? 0.1}
           />
           <Chart
             title="Memory"
             points={points}
-            lines={drawLimited(2, 5)}
+            lines={drawLimited(2, 4)}
             format={formatBytes}
             atLeast={memoryLimit ?? 2 ** 20}
           />

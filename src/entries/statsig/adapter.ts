@@ -16,10 +16,6 @@ export interface StatsigAdapter {
 export const adapterFor = (client: StatsigClient): StatsigAdapter =>
   typeof client.flushEvents === 'function' ? new CoreAdapter(client) : new LegacyAdapter(client);
 
-const LOCAL_MODE =
-  'sink "statsig": its client has `localMode: true`, so that it sends nothing, no event and no exposure. In a test that is right; ' +
-  'elsewhere make the client without it.';
-
 /** `statsig-node` 6. It does not report a post that fails, and drops the batch. */
 class LegacyAdapter implements StatsigAdapter {
   private initialized: Promise<unknown> | null = null;
@@ -27,10 +23,7 @@ class LegacyAdapter implements StatsigAdapter {
   constructor(private readonly client: StatsigClient) {}
 
   /** Gates are evaluated before the first events are due. `ready()` rejects with the reason of a failure. */
-  async start(warn: (message: string) => void): Promise<void> {
-    // Private: its absence proves nothing.
-    const { _options } = this.client as { _options?: { localMode?: unknown } };
-    if (_options?.localMode === true) warn(LOCAL_MODE);
+  async start(): Promise<void> {
     // Once: a second call would revive a client that was shut down. One that still initialises gives back that promise.
     this.initialized ??= Promise.resolve(this.client.initializeAsync?.());
     this.initialized.catch(() => {});

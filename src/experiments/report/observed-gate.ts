@@ -2,12 +2,12 @@ import type { Arm } from '../../core/statistics/ratio-mean.js';
 import type { UnitCount } from '../statistics/compare-variants.js';
 import { COLUMN, type Cell } from '../totals/gate-tally.js';
 import type { ExperimentTotals, VariantTotals } from '../totals/experiment-totals.js';
-import { readBitmap, mergeVariants } from '../totals/merge-totals.js';
+import { mergeBuckets, mergeUnits } from '../totals/merge-totals.js';
 import type { RequestMetric } from './experiment-report.js';
 
 export interface ObservedVariant {
   units: UnitCount;
-  totals: VariantTotals;
+  buckets: VariantTotals['buckets'];
 }
 
 export interface ObservedGate {
@@ -25,19 +25,22 @@ export function observedGate(totals: ExperimentTotals, gate: string, route: stri
   const found = totals.gates.find((candidate) => candidate.gate === gate);
   const routes = found?.routes.filter((candidate) => matches(candidate, route)) ?? [];
   if (found === undefined || routes.length === 0) return null;
-  const on = routes.map((candidate) => candidate.on).reduce(mergeVariants);
-  const off = routes.map((candidate) => candidate.off).reduce(mergeVariants);
-  const onUnits = readBitmap(on).count();
-  const offUnits = readBitmap(off).count();
-  const either = readBitmap(mergeVariants(on, off)).count();
+  const on = observeVariant(routes.map((candidate) => candidate.on));
+  const off = observeVariant(routes.map((candidate) => candidate.off));
+  const either = mergeUnits(routes.flatMap((candidate) => [candidate.on, candidate.off])).count();
   return {
-    on: { units: onUnits, totals: on },
-    off: { units: offUnits, totals: off },
-    unitsInBoth: inBoth(onUnits, offUnits, either),
+    on,
+    off,
+    unitsInBoth: inBoth(on.units, off.units, either),
     treatmentShare: found.treatmentShare,
     splitMoved: found.splitMoved,
   };
 }
+
+const observeVariant = (routes: readonly VariantTotals[]): ObservedVariant => ({
+  units: mergeUnits(routes).count(),
+  buckets: mergeBuckets(routes),
+});
 
 /** The three estimates are of the same bits, so the sum of their variances is more than the difference has. */
 const inBoth = (on: UnitCount, off: UnitCount, either: UnitCount): UnitCount => ({
@@ -73,14 +76,14 @@ export const COLUMNS: Readonly<Record<RequestMetric, Columns>> = {
 };
 
 /** The buckets of a variant as rows of one metric. Buckets without an observation do not count for the spread. */
-export function selectArm({ totals }: ObservedVariant, metric: RequestMetric, part: keyof Columns): Arm {
+export function selectArm({ buckets }: ObservedVariant, metric: RequestMetric, part: keyof Columns): Arm {
   // The first number of a row is its bucket.
   const [count, sum] = COLUMNS[metric][part].map((cell) => COLUMN[cell] + 1) as [number, number];
-  return totals.buckets
+  return buckets
     .map((row) => ({ count: row[count]!, sum: row[sum]!, beforeCount: 0, beforeSum: 0 }))
     .filter((row) => row.count > 0);
 }
 
-export const sumCell = ({ totals }: ObservedVariant, cell: Cell): number =>
+export const sumCell = ({ buckets }: ObservedVariant, cell: Cell): number =>
   // The first number of a row is its bucket.
-  totals.buckets.reduce((total, row) => total + row[COLUMN[cell] + 1]!, 0);
+  buckets.reduce((total, row) => total + row[COLUMN[cell] + 1]!, 0);

@@ -56,22 +56,36 @@ const mergeRoutes = (a: RouteTotals, b: RouteTotals): RouteTotals => ({
   off: mergeVariants(a.off, b.off),
 });
 
-/** @internal */
-export function mergeVariants(a: VariantTotals, b: VariantTotals): VariantTotals {
-  const units = readBitmap(a);
-  units.merge(readBitmap(b));
+const mergeVariants = (...variants: readonly VariantTotals[]): VariantTotals => ({
+  units: mergeUnits(variants).toString(),
+  buckets: mergeBuckets(variants),
+});
+
+/**
+ * The sums of all variants by bucket of units.
+ * @internal
+ */
+export function mergeBuckets(variants: readonly VariantTotals[]): VariantTotals['buckets'] {
   const buckets = new Map<number, readonly number[]>();
-  for (const row of [...a.buckets, ...b.buckets]) {
+  for (const row of variants.flatMap((variant) => variant.buckets)) {
     const bucket = row[0]!;
     const known = buckets.get(bucket);
     buckets.set(bucket, known === undefined ? row : row.map((sum, i) => (i === 0 ? bucket : sum + known[i]!)));
   }
-  return { units: units.toString(), buckets: [...buckets.values()].sort((x, y) => x[0]! - y[0]!) };
+  return [...buckets.values()].sort((x, y) => x[0]! - y[0]!);
 }
 
-/** @throws PERF_ERR_UNITS */
-export function readBitmap({ units }: VariantTotals): UnitBitmap {
-  const bitmap = UnitBitmap.parse(units);
-  if (bitmap === null) throw noData('totals.….units', 'a bitmap of units, deflated, base64', units);
-  return bitmap;
+/**
+ * The units of all variants.
+ * @throws PERF_ERR_UNITS
+ * @internal
+ */
+export function mergeUnits(variants: readonly VariantTotals[]): UnitBitmap {
+  const all = UnitBitmap.empty();
+  for (const { units } of variants) {
+    const bitmap = UnitBitmap.parse(units);
+    if (bitmap === null) throw noData('totals.….units', 'a bitmap of units, deflated, base64', units);
+    all.merge(bitmap);
+  }
+  return all;
 }

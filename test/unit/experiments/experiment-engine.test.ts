@@ -52,6 +52,18 @@ describe('the engine of experiments', () => {
     );
   });
 
+  it('names the gates that have an answer, and reads the totals of one alone', () => {
+    const { engine } = engineWith({ switchback: { gate: 'b' } });
+    for (const gate of ['c', 'a']) {
+      const state = request();
+      engine.isOn(state, gate);
+      end(engine, state);
+    }
+    expect(engine.gates()).toEqual(['a', 'b', 'c']);
+    expect(engine.totals('c').gates.map(({ gate }) => gate)).toEqual(['c']);
+    expect(engine.totals('none').gates).toEqual([]);
+  });
+
   it('compares at most 100 pairs of gate and route, says so', () => {
     const { engine, warnings } = engineWith();
     for (let i = 0; i < 150; i++) {

@@ -233,13 +233,4 @@ describe("the application's own use of the client that statsigSink has", () => {
     await sink.close?.();
     await Statsig.shutdownAsync(100);
   });
-
-  it('says once that a client with `localMode` posts nothing', async () => {
-    const sink = await started({ client: statsig.client({ localMode: true }) });
-    await sink.publish(requests(3));
-    await sink.flush?.(AMPLE_MS);
-    await sink.close?.();
-    expect(host.reports).toEqual([expect.stringContaining('has `localMode: true`, so that it sends nothing')]);
-    expect(statsig.posts).toEqual([]);
-  });
 });
