@@ -96,7 +96,13 @@ export class DeferEngine {
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
   armJob(queue: JobQueue, name: string, data: unknown, options: object | undefined, arming: Arming): Armed | null {
-    const outbox = getOrAdd(this.jobs, queue, () => new JobOutbox(queue, this.outboxCapacity(), this.shared));
+    const open = (): JobOutbox => {
+      const capacity = this.outboxCapacity();
+      // An application that opens a queue for each tenant would keep all of them here.
+      capacity.onReleased = () => void (capacity.isEmpty && this.jobs.delete(queue));
+      return new JobOutbox(queue, capacity, this.shared);
+    };
+    const outbox = getOrAdd(this.jobs, queue, open);
     if (this.closed) outbox.close(CUT_OFF);
     return outbox.arm(name, data, options, arming);
   }
