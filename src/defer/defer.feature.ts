@@ -45,7 +45,7 @@ export class DeferFeature implements Feature {
       return;
     }
     const report = (cause: string, message: string): void => this.host.report.report(cause, message);
-    const providers = new WorkProviders(modules);
+    const providers = new WorkProviders(modules, engine.durable !== null);
     refuseStrayWork(modules);
     providers.scan();
     this.service.works = providers;

@@ -6,7 +6,7 @@ import { currentRequest, requestContext, type RequestState } from '../request/re
 import type { DeferStats } from '../core/snapshot.js';
 import type { RequestTracker } from '../request/tracker.js';
 import { mergeWorkOptions } from './decorator/durable-work.decorator.js';
-import { isClass, noStoreError, type AnyWork, type ClassWork, type WorkProviders } from './decorator/work-providers.js';
+import { isClass, type AnyWork, type ClassWork, type WorkProviders } from './decorator/work-providers.js';
 import type { DeferEngine } from './defer-engine.js';
 import type {
   DeferInfo,
@@ -76,7 +76,7 @@ export class Deferrer {
     const engine = this.enabled(DEFER);
     if (typeof work !== 'function') throw misuse(`\`${DEFER}\` takes a function or a class, got ${typeof work}.`);
     if (isClass(work)) {
-      const planned = this.planClass(engine, work, more[1], DEFER);
+      const planned = this.planClass(work, more[1], DEFER);
       this.arm(null, (arming) => {
         const instance = planned.durable ? null : planned.provide(arming.origin?.frameworkRequest);
         // A failure to make it is reported when it runs.
@@ -114,7 +114,7 @@ export class Deferrer {
     if (options?.durable === false) {
       throw misuse(`\`${ENQUEUE}\` stores work: leave \`durable: false\` out, or use \`${DEFER}\`.`);
     }
-    const planned = this.planClass(engine, work, options, ENQUEUE);
+    const planned = this.planClass(work, options, ENQUEUE);
     const origin = currentRequest(this.requests);
     const id = await engine.enqueue(planned, data, origin);
     if (origin !== null) pushBounded(openRequestWork(origin, engine.undecided).committed, planned.name, MAX_COMMITTED);
@@ -122,7 +122,6 @@ export class Deferrer {
   }
 
   private planClass(
-    engine: DeferEngine,
     type: Type<AnyWork>,
     options: EnqueueOptions | undefined,
     what: typeof DEFER | typeof ENQUEUE,
@@ -138,10 +137,7 @@ export class Deferrer {
         `\`${what}\` with a class works once the providers are known. Call it in \`onModuleInit\` or later.`,
       );
     }
-    if (read.durable && engine.durable === null) throw noStoreError(`${what} of ${type.name} is durable`);
-    const provided = this.works.provide(type, null, what, read.durable);
-    const name = read.name ?? provided.durableName ?? type.name;
-    const work = { ...read, ...provided, type, name, place: name };
+    const work = this.works.plan(type, read, what, null);
     if (options === undefined) this.planned[what].set(type, work);
     return work;
   }

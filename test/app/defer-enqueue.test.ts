@@ -81,7 +81,7 @@ it.each([
   [
     'durable work without a store',
     () => [SendReceipt, {}, { durable: true }],
-    'PERF_ERR_STORE: deferrer.defer() of SendReceipt is durable',
+    'PERF_ERR_STORE: "deferrer.defer()" defers to SendReceipt with `durable: true`, but',
   ],
   [
     'a delay without a store',
@@ -176,7 +176,7 @@ it.each(['order-7', '42', 'order:7'])('takes the same id twice for one job: %s',
 it('says what is wrong when durable work cannot be started', async () => {
   const without = await start();
   await expect(without.deferrer.enqueue(SendReceipt, { order: 'o' })).rejects.toThrow(
-    'PERF_ERR_STORE: deferrer.enqueue() of SendReceipt is durable',
+    'PERF_ERR_STORE: "deferrer.enqueue()" defers to SendReceipt with `durable: true`, but',
   );
   const app = await start(durable({ worker: false }));
   await expect(app.deferrer.enqueue(SendReceipt, { order: 1n } as never)).rejects.toThrow('PERF_ERR_SERIALIZE');

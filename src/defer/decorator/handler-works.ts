@@ -12,7 +12,7 @@ import { openRequestWork, type RequestWork, runsAfter } from '../request-work.js
 import type { Armed } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
 import type { Declaration, DeclaredWork } from './defer-work.decorator.js';
-import { noStoreError, type AnyWork, type ClassWork, type WorkProviders } from './work-providers.js';
+import type { AnyWork, ClassWork, WorkProviders } from './work-providers.js';
 
 type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; readonly run: DeferFunction });
 
@@ -56,13 +56,7 @@ export class HandlerWorks implements RunsHandlers {
 
   private planOne(work: DeclaredWork, controller: Type, handler: string): PlannedWork {
     if ('run' in work) return { ...work, name: work.name ?? (work.run.name || handler) };
-    const { type, durable } = work;
-    if (durable && this.engine.durable === null) {
-      throw noStoreError(`"${handler}" defers to ${type.name} with \`durable: true\``);
-    }
-    const provided = this.providers.provide(type, controller, handler, durable);
-    const name = work.name ?? provided.durableName ?? type.name;
-    return { ...work, ...provided, name, place: `${name} of "${handler}"` };
+    return this.providers.plan(work.type, work, handler, controller);
   }
 
   /** A method that returns no promise still returns none, except where its works must be made or be on disk first. */

@@ -32,15 +32,14 @@ export interface ProvidedWork {
 /** A class of work and how it is to run. */
 export interface ClassWork extends WorkOptions, ProvidedWork {
   readonly name: string;
-  readonly type: Type<AnyWork>;
   /** For errors: where it was started. */
   readonly place: string;
 }
 
-export const noStoreError = (what: string): PerfError =>
+const noStoreError = (where: string, { name }: Type): PerfError =>
   new PerfError(
     'PERF_ERR_STORE',
-    `${what}, but \`defer.store\` is not set. Pass \`defer: { store: bullmqStore({ connection }) }\` from 'nestjs-perf/bullmq'.`,
+    `"${where}" defers to ${name} with \`durable: true\`, but \`defer.store\` is not set. Pass \`defer: { store: bullmqStore({ connection }) }\` from 'nestjs-perf/bullmq'.`,
   );
 
 /** The classes of deferred work among the application's providers. */
@@ -50,7 +49,10 @@ export class WorkProviders {
   private readonly provided = new Map<Type<AnyWork>, ProvidedWork>();
   private scannedModules = 0;
 
-  constructor(private readonly modules: ModulesContainer) {}
+  constructor(
+    private readonly modules: ModulesContainer,
+    private readonly hasStore: boolean,
+  ) {}
 
   /** Finds what jobs may run. @throws PERF_ERR_DEFER_WORK for two classes of one name */
   scan(): void {
@@ -75,15 +77,21 @@ export class WorkProviders {
     return [...this.declared.values()].flatMap(({ type }) => readDurableWork(type)?.options.queue ?? []);
   }
 
-  /** The provider that the controller's module sees: its own, an imported one, else any. @throws PERF_ERR_DEFER_WORK naming the handler */
-  provide(type: Type<AnyWork>, controller: Type | null, place: string, durable: boolean): ProvidedWork {
+  /**
+   * A class of work as `where`, a handler of the controller or a method of `Deferrer`, uses it: the provider that the controller's module
+   * sees, its own, an imported one, else any. @throws PERF_ERR_STORE, PERF_ERR_DEFER_WORK
+   */
+  plan(type: Type<AnyWork>, options: WorkOptions, where: string, controller: Type | null): ClassWork {
+    if (options.durable && !this.hasStore) throw noStoreError(where, type);
     const known = controller === null ? this.provided.get(type) : undefined;
-    const provided = known ?? this.findProvider(type, controller, place);
+    const provided = known ?? this.findProvider(type, controller, where);
     if (controller === null) this.provided.set(type, provided);
-    if (!durable || provided.durableName !== null) return provided;
+    const name = options.name ?? provided.durableName ?? type.name;
+    const place = controller === null ? name : `${name} of "${where}"`;
+    if (!options.durable || provided.durableName !== null) return { ...options, ...provided, name, place };
     throw new PerfError(
       'PERF_ERR_DEFER_WORK',
-      `"${place}" defers durable work to ${type.name}, which workers do not run: its jobs have no name that stays. ` +
+      `"${where}" defers durable work to ${type.name}, which workers do not run: its jobs have no name that stays. ` +
         `Add the line \`@DurableWork('${suggestName(type)}')\` above \`class ${type.name}\`, ` +
         "with `import { DurableWork } from 'nestjs-perf'`.",
     );

@@ -1,7 +1,6 @@
 import { getOrAdd } from '../../core/get-or-add.js';
 import { inRootContext } from '../../core/root-context.js';
 import { backoffMs } from '../../core/backoff.js';
-import { isServerTrouble } from './server-trouble.js';
 
 /** BullMQ makes a job in up to 45 µs of CPU: 64 block the loop for 3 ms. */
 const MAX_JOBS_A_TURN = 64;
@@ -203,3 +202,24 @@ async function backOff(bulk: Bulk<unknown>): Promise<void> {
 }
 
 const isFull = ({ items, limits }: Waiting<unknown>): boolean => items.length >= limits.maxJobs;
+
+/** Error names and codes of a server or connection in trouble: sockets, ioredis, node-redis, BullMQ. */
+const NAMES = new Set(['MaxRetriesPerRequestError', 'AbortError', 'ConnectionClosedError', 'ClusterAllFailedError']);
+const CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|NR_CLOSED|CONNECTION_)/;
+/** Redis' replies about its own state or our rights. Up to Redis 6.2 a script's error is inside another, behind `: -`. */
+const REPLIES =
+  /(?:^|: -)(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|NOREPLICAS|BUSY|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT|MOVED|ASK|CROSSSLOT|EXECABORT|UNKILLABLE)\b/;
+const TEXTS =
+  /connection (is|was)? ?closed|stream isn't writeable|has not answered|timed out|user executing the script can't|max number of clients reached/i;
+
+/** Whether an error speaks of the server rather than of the job, which is sent again then for as long as it takes. */
+export function isServerTrouble(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as NodeJS.ErrnoException;
+  return (
+    NAMES.has(error.name) ||
+    (typeof code === 'string' && CODES.test(code)) ||
+    REPLIES.test(error.message) ||
+    TEXTS.test(error.message)
+  );
+}

@@ -7,8 +7,7 @@ import type { DeferWhen, JobQueue } from '../deferred-work.js';
 import { countBytes, fromJson, toJson } from '../durable/entry.js';
 import type { Place } from '../spill/segment.js';
 import type { Armed, Arming, TaskSequence } from '../tasks/task.js';
-import { BulkSender, type BatchLimits, type BulkEvents, type Group } from './bulk-sender.js';
-import { isServerTrouble } from './server-trouble.js';
+import { BulkSender, isServerTrouble, type BatchLimits, type BulkEvents, type Group } from './bulk-sender.js';
 
 /** How long a job of the application's own queue is sent again. The buffer is no store: it outlives a failover, no outage of hours. */
 const KEPT_MINUTES = 10;

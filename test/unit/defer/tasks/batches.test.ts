@@ -26,7 +26,6 @@ function batching(
     ...readEnqueueOptions(work, 'work'),
     name: 'WriteAudit',
     place: 'WriteAudit',
-    type: WriteAudit,
     kind: 'batch',
     provide: () => instance,
     durableName: null,
