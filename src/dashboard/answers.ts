@@ -71,8 +71,7 @@ export class Answers {
   readonly data = this.forViewer(async ({ headers: { accept = '' } }, query) => {
     // Neither `curl` alone nor clients that take both: this is the address of the JSON.
     if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
-    const filter = (query.get('filter') ?? '').slice(0, 200);
-    const data = await this.view.read({ scope: query.get('scope'), filter, route: query.get('route') });
+    const data = await this.view.read({ scope: query.get('scope'), route: query.get('route') });
     return send(200, JSON_TYPE, displayJson(data));
   });
 
@@ -109,7 +108,7 @@ export class Answers {
   /** For a terminal. `?route=`: whose last hour is shown. */
   private async text(query: URLSearchParams): Promise<RawResponse> {
     const route = query.get('route') || null;
-    const data = await this.view.read({ scope: query.get('scope'), filter: '', route: null });
+    const data = await this.view.read({ scope: query.get('scope'), route: null });
     return send(200, TEXT, formatPage(data, await this.view.readPast(data.scope, route), route));
   }
 

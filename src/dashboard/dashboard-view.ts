@@ -21,7 +21,6 @@ const MAX_KNOWN_PASTS = 16;
 interface Question {
   /** `pod`: this one, also where a history is shared. */
   readonly scope: string | null;
-  readonly filter: string;
   /** The route that is open: its row's id, or its name. */
   readonly route: string | null;
 }
@@ -48,12 +47,12 @@ export class DashboardView {
     this.fleet = history?.shared === true ? new Refreshed<Sample | null>(host, 'the fleet', null, load) : null;
   }
 
-  async read({ scope, filter, route }: Question): Promise<DashboardData> {
+  async read({ scope, route }: Question): Promise<DashboardData> {
     const fleet = scope === 'pod' ? null : ((await this.fleet?.read(true)) ?? null);
-    const { shown, find, describe } = fleet ?? (await this.pod.sample());
+    const { shown, rows, describe } = fleet ?? (await this.pod.sample());
     const { release } = this.host;
     const startedAt = Math.round(toEpochMs(0));
-    const routes = takeWithin(find(filter.toLowerCase()), MAX_BYTES - Buffer.byteLength(displayJson(shown.sections)));
+    const routes = takeWithin(rows, MAX_BYTES - Buffer.byteLength(displayJson(shown.sections)));
     return {
       scope: fleet === null ? 'pod' : 'fleet',
       isShared: this.fleet !== null,

@@ -54,10 +54,10 @@ export async function readFleet(
   const sections = { ...NO_SECTIONS, now, past: await readPast(null) };
   return {
     shown: { at, pods, overMs, totals, traffic, container: [], sections },
-    find: (wanted) => rows.filter(({ name }) => name.toLowerCase().includes(wanted)).slice(0, MAX_ROUTES),
+    rows: rows.slice(0, MAX_ROUTES),
     describe: async (route): Promise<RouteDetail | null> => {
       const row = rows.find(({ id }) => id === route);
-      return row === undefined ? null : { ...NO_DETAIL, id: row.id, past: await readPast(row.name) };
+      return row === undefined ? null : { ...NO_DETAIL, row, past: await readPast(row.name) };
     },
   };
 }

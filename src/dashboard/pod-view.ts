@@ -12,16 +12,7 @@ import { findProblems, LOST, type Situation } from './problems.js';
 import { countAllRoutes, countRoutes, Gains, type Lately } from './lately.js';
 import type { RecentRecords } from './recent-records.js';
 import { Refreshed } from './refreshed.js';
-import {
-  cut,
-  isFoundIn,
-  listRoutes,
-  makePodRow,
-  MAX_ROUTES,
-  nameRoute,
-  sumTotals,
-  type ListedRoute,
-} from './route-rows.js';
+import { cut, listRoutes, makePodRow, MAX_ROUTES, nameRoute, sumTotals, type ListedRoute } from './route-rows.js';
 import { sumRoutes, Traffic } from './traffic.js';
 import type { DashboardData, Past, RouteDetail, RouteRow, Sections } from './view.js';
 
@@ -53,8 +44,8 @@ export interface DashboardSources {
 /** Figures of one pod or of all, shared by all viewers. */
 export interface Sample {
   readonly shown: Pick<DashboardData, 'at' | 'pods' | 'overMs' | 'totals' | 'traffic' | 'container' | 'sections'>;
-  /** Rows of the routes in which a text is found, the one that took most time first. */
-  readonly find: (wanted: string) => readonly RouteRow[];
+  /** Routes, the one that took most time first. */
+  readonly rows: readonly RouteRow[];
   /** A route in depth, by its row's id or its name. */
   readonly describe: (route: string) => Promise<RouteDetail | null>;
 }
@@ -126,9 +117,8 @@ export class PodView {
     const all = listRoutes(snapshot.routes);
     const makeOne = (route: ListedRoute): RouteRow =>
       makePodRow(route, overMs, sums?.ownMs.get(nameRoute(route.snapshot)));
-    const listed = all.slice(0, MAX_ROUTES);
     const rows: RouteRow[] = [];
-    for (const route of listed) {
+    for (const route of all.slice(0, MAX_ROUTES)) {
       yield;
       rows.push(makeOne(route));
     }
@@ -152,16 +142,10 @@ export class PodView {
         container: records.container,
         sections,
       },
-      find: (wanted) =>
-        wanted === ''
-          ? rows
-          : all
-              .filter((one) => isFoundIn(one, wanted))
-              .slice(0, MAX_ROUTES)
-              .map(makeOne),
+      rows,
       describe: async (route) => {
         const found = all.find(({ id }) => id === route) ?? all.find(({ name }) => name === route);
-        return found === undefined ? null : this.describeRoute(found);
+        return found === undefined ? null : this.describeRoute(found, makeOne(found));
       },
     };
   }
@@ -199,10 +183,10 @@ export class PodView {
     };
   }
 
-  private async describeRoute({ id, snapshot }: ListedRoute): Promise<RouteDetail> {
+  private async describeRoute({ snapshot }: ListedRoute, row: RouteRow): Promise<RouteDetail> {
     const users = this.sources.users?.list('totalMs', nameRoute(snapshot)) ?? [];
     return {
-      id,
+      row,
       statuses: snapshot.statuses,
       distribution: this.distribute(snapshot),
       users: this.renamed(users.slice(0, MAX_DETAILS)),

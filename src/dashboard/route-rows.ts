@@ -37,10 +37,6 @@ export function listRoutes(routes: readonly RouteSnapshot[]): ListedRoute[] {
   return listed.sort((a, b) => weigh(b.snapshot) - weigh(a.snapshot));
 }
 
-/** `wanted` in small letters. */
-export const isFoundIn = ({ name, snapshot }: ListedRoute, wanted: string): boolean =>
-  `${name} ${snapshot.handler ?? ''}`.toLowerCase().includes(wanted);
-
 type Figures = Pick<RouteSnapshot, 'count' | 'errors' | 'aborted' | 'over' | 'blockedMs'> & { durationMs: Durations };
 
 /** `time`: own CPU, upstream, waiting for a connection, for the loop; null where it is unknown. */

@@ -90,7 +90,7 @@ export type PodRow = PodMinute & { odd: (keyof PodMinute)[] };
 
 /** One route in depth. */
 export interface RouteDetail {
-  id: string;
+  row: RouteRow;
   statuses: Readonly<Record<string, number>>;
   /** How many took at most so long, and longer than the one before; the last has no bound. */
   distribution: { ms: number | null; count: number }[];
@@ -111,7 +111,7 @@ export interface DashboardData {
   /** Null for one pod. */
   pods: PodRow[] | null;
   overMs: number[];
-  /** Routes that the filter finds, the one that took most time first. */
+  /** The routes that took most time. */
   routes: RouteRow[];
   /** Null with `latency: false`. */
   totals: { count: number; errors: number; inFlight: number; routes: number } | null;

@@ -86,7 +86,7 @@ describe.each(adapters)('the page of several pods on %s', (adapter) => {
       );
     }
     const detail = (await dataOf(url, TOKEN, `?route=${encodeURIComponent('GET /users/:id')}`)).detail!;
-    expect(detail.id).toBe('GET /users/:id');
+    expect(detail.row.id).toBe('GET /users/:id');
     const own = await dataOf(a.url, TOKEN, '?scope=pod');
     expect([own.scope, own.isShared, own.totals!.count]).toEqual(['pod', true, 12]);
     const text = await textOf(url, TOKEN);

@@ -49,7 +49,7 @@ async function pageOf(
   const view = new DashboardView(host, sources, new RecentRecords(), 'app.js', false);
   const look = (): Promise<DashboardData> => {
     skippedMs += 20_000;
-    return view.read({ scope: null, filter: '', route: null });
+    return view.read({ scope: null, route: null });
   };
   return { ask, look };
 }

@@ -161,16 +161,17 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  it('asks for what one types at once, whatever is under way, and stays paused whatever that answer is', async () => {
+  it('asks for the route that one opens at once, whatever is under way, and stays paused whatever that answer is', async () => {
     const { url, token } = await start('fastify');
+    await fetch(`${url}/users/7`);
     const { page, context } = await openPage(browser, `${url}/perf?token=${token}`);
-    await page.locator('.link.live').waitFor();
+    await page.locator('.routes .opens').first().waitFor();
     const held: Route[] = [];
     await page.route('**/perf/data?*', (route) => void held.push(route));
     await until('a poll', () => held.length === 1);
-    await page.getByRole('searchbox').fill('users');
+    await page.locator('.routes .opens').first().click();
     await until('the poll for it', () => held.length === 2);
-    expect(held[1]!.request().url()).toContain('filter=users');
+    expect(held[1]!.request().url()).toContain('route=GET');
     await page.getByRole('button', { name: 'Pause' }).click();
     await held[1]!.fulfill({ status: 500 }).catch(() => {});
     expect(await page.locator('.link').getAttribute('class')).toBe('link paused');

@@ -30,19 +30,16 @@ const OTHERS =
 type Part = readonly [id: string, name: string, count: number | null, section: ComponentChildren];
 
 function App() {
-  const [filter, setFilter] = useState('');
   const [open, setOpen] = useState<string | null>(null);
   const [scope, setScope] = useState<Scope | null>(null);
-  const polled = usePolling({ scope, filter, routeId: open });
+  const polled = usePolling({ scope, routeId: open });
   const { state, link } = polled;
   useEffect(() => {
     if (state === null) return;
     const { length } = state.sections.now;
     document.title = `${length > 0 ? `(${length}) ` : ''}Perf: ${state.scope === 'fleet' ? 'all pods' : state.process.pod}`;
   }, [state]);
-  const requests = state && (
-    <Requests state={state} filter={filter} onFilter={setFilter} open={open} onOpen={setOpen} />
-  );
+  const requests = state && <Requests state={state} open={open} onOpen={setOpen} />;
   const parts = state === null ? [] : listParts(state, requests);
   const [, trouble] = LINKS[link];
   return (

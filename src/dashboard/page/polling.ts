@@ -11,7 +11,6 @@ export type Link = 'loading' | 'live' | 'paused' | 'lost' | 'refused';
 interface Question {
   /** Null: all pods where the server knows them. */
   readonly scope: Scope | null;
-  readonly filter: string;
   readonly routeId: string | null;
 }
 
@@ -22,12 +21,11 @@ interface Polled {
 }
 
 /** Polls the server: at once for a new question, and never while paused or hidden. */
-export function usePolling({ scope, filter, routeId }: Question): Polled & { readonly togglePause: () => void } {
+export function usePolling({ scope, routeId }: Question): Polled & { readonly togglePause: () => void } {
   const [polled, setPolled] = useState<Polled>({ state: null, link: 'loading' });
   const [isPaused, setPaused] = useState(false);
   const query = new URLSearchParams({
     ...(scope !== null && { scope }),
-    ...(filter !== '' && { filter }),
     ...(routeId !== null && { route: routeId }),
   }).toString();
   useEffect(() => {

@@ -14,8 +14,6 @@ interface SortColumn extends Column {
 
 interface RequestsProps {
   readonly state: State;
-  readonly filter: string;
-  readonly onFilter: (filter: string) => void;
   readonly open: string | null;
   readonly onOpen: (id: string | null) => void;
 }
@@ -32,10 +30,11 @@ const TIME_PARTS = [
   ['idle', ''],
 ] as const;
 
-export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProps) {
+export function Requests({ state, open, onOpen }: RequestsProps) {
   const columns = useMemo(() => makeColumns(state.overMs), [state.overMs.join()]);
   const [sort, setSort] = useState({ name: 'Time', down: true });
   const [all, setAll] = useState(false);
+  const [filter, setFilter] = useState('');
   const rows = useMemo(() => sortRows(findRows(state, filter), columns, sort), [state, filter, columns, sort]);
   const others = filter === '' ? (state.totals?.routes ?? 0) - rows.length : 0;
   const sortBy = ({ name, kind }: Column): void =>
@@ -52,7 +51,7 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
           aria-label="Find a route"
           placeholder="Find a route"
           value={filter}
-          onInput={(event) => onFilter(event.currentTarget.value)}
+          onInput={(event) => setFilter(event.currentTarget.value)}
         />
       }
       empty={rows.length === 0 && explainNothing(state, filter)}
@@ -83,7 +82,7 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
             {all ? `Show ${SHOWN}` : `Show all ${grouped(rows.length)}`}
           </button>
         )}
-        {others > 0 && `${counted(others, 'more route')}: find them by name.`}
+        {others > 0 && `${counted(others, 'more route')}: \`npx nestjs-perf explain\` finds each by its name.`}
       </p>
     </Section>
   );
@@ -158,7 +157,6 @@ const makeColumns = (overMs: readonly number[]): SortColumn[] => [
   })),
 ];
 
-/** The server finds among all routes; until it has answered, the page among those that it has. */
 function findRows({ routes }: State, filter: string): readonly RouteRow[] {
   const wanted = filter.toLowerCase();
   return routes.filter(({ name, handler = '' }) => `${name} ${handler}`.toLowerCase().includes(wanted));
@@ -180,7 +178,7 @@ function sortRows(
 const MS = ['mean', 'p50', 'p95', 'p99', 'longest'];
 
 function Detail({ row, state: { detail, overMs, scope, sections } }: { row: RouteRow; state: State }) {
-  if (detail === null || detail.id !== row.id) return <p class="empty">Asking…</p>;
+  if (detail === null || detail.row.id !== row.id) return <p class="empty">Asking…</p>;
   const { over = [], time = [], inFlight = 0, aborted = 0, blockedMs = 0 } = row;
   const statuses = Object.entries(detail.statuses).filter(([, count]) => count > 0);
   const tables = describeDetail(detail).filter(({ rows }) => rows.length > 0);

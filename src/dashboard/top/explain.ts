@@ -1,5 +1,5 @@
 import type { DashboardData } from '../view.js';
-import { explainBlock, explainProblems, explainRoute, findBlock, findRoute, listKnown } from './explanation.js';
+import { explainBlock, explainProblems, explainRoute, findBlock, listKnown } from './explanation.js';
 import { PageClient, printLines, runCommand, type Terminal } from './page-client.js';
 
 const USAGE = `Explains one thing that is slow, as one text for a person or a coding agent.
@@ -25,8 +25,7 @@ export const explain = (args: readonly string[], terminal: Terminal): Promise<nu
     },
     async work({ page, subject }) {
       const load: Load = async (route) => {
-        const query = route === null ? {} : { filter: route, route };
-        const search = new URLSearchParams({ scope: 'pod', ...query }).toString();
+        const search = new URLSearchParams({ scope: 'pod', ...(route !== null && { route }) }).toString();
         return JSON.parse(await page.read(`data?${search}`, 'application/json')) as DashboardData;
       };
       terminal.write(`${printLines(await explainSubject(subject, load, page.url))}\n`);
@@ -37,9 +36,8 @@ export const explain = (args: readonly string[], terminal: Terminal): Promise<nu
 async function explainSubject(subject: string, load: Load, page: URL): Promise<string> {
   const data = await load(subject);
   if (subject === 'verdict') return explainProblems(data, page);
-  const route = findRoute(data, subject);
-  if (route !== undefined) return explainRoute(data, route, page);
+  if (data.detail !== null) return explainRoute(data, data.detail, page);
   const block = findBlock(data, subject);
   if (block !== undefined) return explainBlock(block.route === null ? data : await load(block.route), block, page);
-  throw new Error(`Nothing is known of "${subject}". There are: ${listKnown(await load(null))}, verdict.`);
+  throw new Error(`Nothing is known of "${subject}". There are: ${listKnown(data)}, verdict.`);
 }

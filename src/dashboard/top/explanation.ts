@@ -1,14 +1,10 @@
-import type { BlockRow, DashboardData, Past, RouteRow } from '../view.js';
+import type { BlockRow, DashboardData, Past, RouteDetail } from '../view.js';
 
 /** Rows of five minutes each. */
 const PAST_ROWS = 12;
 /** Calls of one target in one request that are probably a loop over rows. */
 const MANY_CALLS = 3;
 const HTTP_METHODS = /^(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (\/\S*)$/;
-
-export function findRoute(data: DashboardData, name: string): RouteRow | undefined {
-  return data.routes.find((route) => route.name === name);
-}
 
 /** `block`, or a part of its line; the one that took longest comes first. */
 export function findBlock({ sections: { blocks } }: DashboardData, subject: string): BlockRow | undefined {
@@ -23,10 +19,10 @@ export function listKnown({ routes, sections: { blocks } }: DashboardData): stri
   return [...names, ...lines].join(', ') || 'no routes yet';
 }
 
-export function explainRoute(data: DashboardData, route: RouteRow, page: URL): string {
-  const [mean, p50, p95, p99, max] = route.ms;
-  const { name, time, count, errors = 0, blockedMs = 0, handler } = route;
-  const upstream = (data.detail?.upstream ?? []).toSorted((a, b) => b.callsPerRequest - a.callsPerRequest);
+export function explainRoute(data: DashboardData, { row, ...detail }: RouteDetail, page: URL): string {
+  const [mean, p50, p95, p99, max] = row.ms;
+  const { name, time, count, errors = 0, blockedMs = 0, handler } = row;
+  const upstream = detail.upstream.toSorted((a, b) => b.callsPerRequest - a.callsPerRequest);
   const many = upstream.filter(({ callsPerRequest }) => callsPerRequest >= MANY_CALLS);
   const blocks = data.sections.blocks.filter((block) => block.route === name);
   const [block] = blocks;
