@@ -18,7 +18,7 @@ import type {
   JobQueue,
 } from './deferred-work.js';
 import type { RejectedWork } from './spill/dead-letters.js';
-import { delayEnd, openRequestWork } from './request-work.js';
+import { openRequestWork } from './request-work.js';
 import { TaskSequence, type Armed, type Arming } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 import { isThenable } from '../core/thenable.js';
@@ -195,7 +195,7 @@ export class Deferrer {
     if (requestWork === null) return armed?.commit(null);
     if (armed === null) return;
     requestWork.arm(armed);
-    if (armed.written !== undefined && origin!.response !== null) delayEnd(origin!.response, requestWork);
+    if (armed.written !== undefined && origin!.response !== null) requestWork.delayEnd(origin!.response);
   }
 
   private enabled(what: string): DeferEngine {

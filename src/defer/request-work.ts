@@ -5,7 +5,6 @@ import { NEWER, type Capacity } from './capacity.js';
 import type { DeferWhen } from './deferred-work.js';
 import { TaskSequence, type Armed } from './tasks/task.js';
 
-const DELAYED: unique symbol = Symbol('perf:end-delayed');
 /** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
 
@@ -34,6 +33,7 @@ export class RequestWork extends TaskSequence {
   readonly committed: string[] = [];
   /** With the first refusal of what has not been answered yet. */
   written: Promise<PerfError | null> | null = null;
+  private delaysEnd = false;
 
   /** @param undecided requests whose client has left and whose handler is still busy */
   constructor(private readonly undecided: Set<RequestWork>) {
@@ -62,6 +62,19 @@ export class RequestWork extends TaskSequence {
       return before ?? now;
     });
     this.written = all;
+  }
+
+  /** Delays the last byte of the response until its durable work is on disk. */
+  delayEnd(response: ServerResponse): void {
+    if (this.delaysEnd || response.writableEnded) return;
+    this.delaysEnd = true;
+    const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
+    response.end = (...parameters: unknown[]) => {
+      const { written } = this;
+      if (written === null) return end(...parameters);
+      void written.then(() => end(...parameters));
+      return response;
+    };
   }
 
   /** Takes back what a call that has failed has armed. */
@@ -138,16 +151,3 @@ export function openRequestWork(state: RequestState, undecided: Set<RequestWork>
 /** Whether a response or handler with this end is one that work waits for. */
 export const runsAfter = (when: DeferWhen | null, success: boolean): boolean =>
   when === 'always' || (when === 'success') === success;
-
-/** Delays the last byte of a response until its durable work is on disk. */
-export function delayEnd(response: ServerResponse & { [DELAYED]?: true }, work: RequestWork): void {
-  if (response[DELAYED] === true || response.writableEnded) return;
-  response[DELAYED] = true;
-  const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
-  response.end = (...parameters: unknown[]) => {
-    const { written } = work;
-    if (written === null) return end(...parameters);
-    void written.then(() => end(...parameters));
-    return response;
-  };
-}

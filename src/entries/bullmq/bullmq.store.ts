@@ -100,8 +100,9 @@ class BullmqStore implements BullmqDurableStore {
   private readonly served = new Set<string>();
   private started: { libraries: Libraries; producer: OwnClient; host: DurableStoreHost } | null = null;
   private consumer: OwnClient | null = null;
-  /** Set while jobs may run here: from Redis' first answer on, until the application closes. */
+  /** Set from Redis' first answer on. */
   private working: { readonly skipVersionCheck: boolean } | null = null;
+  /** The application closes: no worker is made any more. */
   private paused = false;
   private connecting: Promise<void> | null = null;
   /** The store of the application that was made last. */
@@ -132,7 +133,6 @@ class BullmqStore implements BullmqDurableStore {
     const report = reportTo(host, 'workers', 'They go on by themselves when Redis is back.');
     const consumer = (this.consumer = openConsumer(libraries, connection, report));
     const serveAll = (skipVersionCheck: boolean): void => {
-      if (this.paused) return;
       this.working = { skipVersionCheck };
       for (const name of [...this.served, ...queues.keys(), ...host.queues()]) this.serve(name);
     };
@@ -161,13 +161,11 @@ class BullmqStore implements BullmqDurableStore {
 
   async pauseWorker(): Promise<void> {
     this.paused = true;
-    this.working = null;
     await Promise.all(Array.from(this.workers.values(), (worker) => worker.pause()));
   }
 
   async stopWorker(deadlineMs: number): Promise<void> {
     this.paused = true;
-    this.working = null;
     await Promise.all(Array.from(this.workers.values(), (worker) => worker.stop(deadlineMs)));
     this.consumer?.release();
   }
@@ -196,7 +194,7 @@ class BullmqStore implements BullmqDurableStore {
   private serve(name: string): void {
     this.served.add(name);
     const { worker, queues } = this.options;
-    if (this.working === null || worker === null || this.workers.has(name)) return;
+    if (this.paused || this.working === null || worker === null || this.workers.has(name)) return;
     const { libraries, host } = this.started!;
     const options = queues.get(name) ?? (name === this.ownQueue ? worker : queueRow.read(undefined, name));
     const connection = { connection: this.consumer!.redis, prefix: this.prefix, ...this.working };
