@@ -56,7 +56,10 @@ export function addOutcome(sums: Float64Array, at: number, outcome: Outcome): vo
   increase('succeededMs', outcome.durationMs);
 }
 
-/** The first requests of a variant on a route run code that is not compiled yet, and open connections. */
+/**
+ * The first requests of a variant on a route run code that is not compiled yet, and open connections: among 2,000 requests they
+ * would make an interval of 8 % one of 13 %.
+ */
 export const WARM_UP_REQUESTS = 20;
 /** A variant with 2 % of the requests has had its 20 by then; one with less, or with none, must not prolong the warm-up. */
 export const MAX_WARM_UP_REQUESTS = 1_000;
