@@ -8,7 +8,7 @@ import type { DeferStats } from '../core/snapshot.js';
 import { isThenable } from '../core/thenable.js';
 import { within } from '../core/within.js';
 import { Capacity } from './capacity.js';
-import { Counters, nameOrigin, unstarted, type Origin } from './counters.js';
+import { Counters, nameOrigin, unstarted } from './counters.js';
 import type { AnyWork, ClassWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { DeferredBatchWork, DeferredWork, JobQueue } from './deferred-work.js';
@@ -16,7 +16,6 @@ import { DurableOutbox } from './durable/durable-outbox.js';
 import { durableEntry } from './durable/entry.js';
 import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
 import type { RequestWork } from './request-work.js';
-import type { RejectedWork } from './spill/dead-letters.js';
 import { BatchLane } from './tasks/batches.js';
 import { ArmedWork, Task, type Armed, type Arming, type TaskRun, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
@@ -111,20 +110,6 @@ export class DeferEngine {
   handlerStarted(): () => void {
     this.handlers += 1;
     return () => void (this.handlers -= 1);
-  }
-
-  async enqueue(work: ClassWork, data: unknown, origin: Origin | null): Promise<string> {
-    const entry = durableEntry(work, data, origin);
-    await this.durable!.enqueue(entry);
-    return entry.id;
-  }
-
-  rejected({ offset = 0, limit = 100 }: { offset?: number; limit?: number } = {}): RejectedWork[] {
-    return this.durable?.dead.list(offset, limit) ?? [];
-  }
-
-  async resend(ids?: readonly string[]): Promise<number> {
-    return (await this.durable?.resend(ids)) ?? 0;
   }
 
   stats(): DeferStats {

@@ -116,7 +116,7 @@ export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {
       (options: ResolvedDeferOptions | null, application: PerfApplication) => new DeferFeature(options, application),
     ),
     providePort(RejectedList, DeferFeature, ({ engine }): RejectedList | null => {
-      return engine && { rejected: async () => engine.rejected({ offset: -NEWEST, limit: NEWEST }) };
+      return engine && { rejected: async () => engine.durable?.dead.list(-NEWEST, NEWEST) ?? [] };
     }),
   ],
 };

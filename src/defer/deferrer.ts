@@ -17,6 +17,7 @@ import type {
   EnqueueOptions,
   JobQueue,
 } from './deferred-work.js';
+import { durableEntry } from './durable/entry.js';
 import type { RejectedWork } from './spill/dead-letters.js';
 import { openRequestWork } from './request-work.js';
 import { TaskSequence, type Armed, type Arming } from './tasks/task.js';
@@ -116,9 +117,10 @@ export class Deferrer {
     }
     const planned = this.planClass(work, options, ENQUEUE);
     const origin = currentRequest(this.requests);
-    const id = await engine.enqueue(planned, data, origin);
+    const entry = durableEntry(planned, data, origin);
+    await engine.durable!.enqueue(entry);
     if (origin !== null) pushBounded(openRequestWork(origin, engine.undecided).committed, planned.name, MAX_COMMITTED);
-    return { id };
+    return { id: entry.id };
   }
 
   private planClass(
@@ -174,12 +176,12 @@ export class Deferrer {
    * @throws PERF_ERR_OFF
    */
   async rejected(page?: { offset?: number; limit?: number }): Promise<RejectedWork[]> {
-    return this.enabled('deferrer.rejected()').rejected(page);
+    return this.enabled('deferrer.rejected()').durable?.dead.list(page?.offset, page?.limit) ?? [];
   }
 
   /** Sends dead letters again under their ids: those with these ids, or all. Resolves with how many there was room for. @throws PERF_ERR_OFF */
-  resend(ids?: readonly string[]): Promise<number> {
-    return this.enabled('deferrer.resend()').resend(ids);
+  async resend(ids?: readonly string[]): Promise<number> {
+    return (await this.enabled('deferrer.resend()').durable?.resend(ids)) ?? 0;
   }
 
   /** Counters since the application started. */

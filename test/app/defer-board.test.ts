@@ -19,7 +19,7 @@ class SendReceipt implements DeferredWork {
 const { hostname, port } = new URL(inject('redisUrl'));
 const connection = { host: hostname, port: Number(port) };
 
-// The board of docs/deferred-work.md. The queue is there once the application has booted: a board is mounted before and filled after.
+// The board of docs/durable-work.md. The queue is there once the application has booted: a board is mounted before and filled after.
 it('bull-board shows the queue of durable work', async () => {
   const queue = `board-${randomUUID()}`;
   const store = bullmqStore({ connection, queue, worker: false });

@@ -15,7 +15,7 @@ import { connection, queueName } from '../fixtures/redis.js';
 import { until } from '../fixtures/until.js';
 import { startDeferring } from '../fixtures/works.js';
 
-// The outbox of docs/deferred-work.md, on PostgreSQL.
+// The outbox of docs/durable-work.md, on PostgreSQL.
 
 const DATABASE = 'database';
 

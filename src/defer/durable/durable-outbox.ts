@@ -169,7 +169,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   /** Sends dead letters with these ids again, all without ids; returns how many there was capacity for. */
-  async resend(ids: readonly string[] | undefined): Promise<number> {
+  async resend(ids?: readonly string[]): Promise<number> {
     const { capacity, dead, spill } = this;
     const letters = dead.take(ids, Math.max(0, capacity.left));
     let sent = 0;

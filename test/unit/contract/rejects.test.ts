@@ -28,7 +28,6 @@ it('what BullMQ refuses for good of the own queue is told and counted; the rest 
     expect.stringMatching(/"test-[^"]+\/large" failed: The size of job large exceeds the limit 10 bytes/),
   );
   expect((await queue.getJobs(['waiting'])).filter(({ name }) => name === 'small')).toHaveLength(7);
-  expect(engine.rejected()).toEqual([]);
 });
 
 it('durable work that its store refuses is a dead letter on disk, which the next start sends once more', async () => {
@@ -49,19 +48,19 @@ it('durable work that its store refuses is a dead letter on disk, which the next
   const others = setInterval(() => void arm(randomUUID()), 50);
   onTestFinished(() => clearInterval(others));
   await arm('bad');
-  await until('it to be refused', () => first.rejected().length > 0);
+  await until('it to be refused', () => first.durable!.dead.list().length > 0);
   clearInterval(others);
   await first.idle();
   await first.drain(1_000);
 
-  expect(first.rejected()).toMatchObject([
+  expect(first.durable!.dead.list()).toMatchObject([
     { id: 'bad', name: 'receipt', data: { id: 'bad' }, error: 'bad is refused' },
   ]);
   place.refused.clear();
   const second = await start();
   onTestFinished(() => second.drain(100));
   await until('it to be sent', () => place.known.has('bad'));
-  expect(second.rejected()).toEqual([]);
+  expect(second.durable!.dead.list()).toEqual([]);
 });
 
 it('what is refused again while others are still being sent again stays among the rejects', async () => {
@@ -78,7 +77,7 @@ it('what is refused again while others are still being sent again stays among th
   sync.mockImplementation(() => new Promise((resolve) => setTimeout(resolve, 25)));
   onTestFinished(() => sync.mockRestore());
   // Two at once send each of them once.
-  const resent = await Promise.all([engine.resend(), engine.resend()]);
+  const resent = await Promise.all([engine.durable!.resend(), engine.durable!.resend()]);
   expect(resent[0] + resent[1]).toBe(ids.length);
   // One write for all, and one for the letters themselves.
   expect(sync.mock.calls.length).toBeLessThan(5);
@@ -87,5 +86,5 @@ it('what is refused again while others are still being sent again stays among th
   await until('it to be refused', () => engine.stats().failed === 1);
   clearInterval(others);
   await engine.idle();
-  expect(engine.rejected().map(({ id }) => id)).toEqual(['bad']);
+  expect(engine.durable!.dead.list().map(({ id }) => id)).toEqual(['bad']);
 });

@@ -62,7 +62,7 @@ it('1,500 dead letters, and the page open: durable work goes on beside it', asyn
   let isOpen = true;
   const page = (async () => {
     while (isOpen) {
-      engine.rejected({ offset: -30, limit: 30 });
+      engine.durable!.dead.list(-30, 30);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   })();
@@ -77,7 +77,7 @@ it('1,500 dead letters, and the page open: durable work goes on beside it', asyn
   await page;
   await engine.idle();
   expect(place.known.size).toBe(150);
-  const kept = engine.rejected({ limit: 2_000 });
+  const kept = engine.durable!.dead.list(0, 2_000);
   expect(kept.map(({ id }) => id)).toEqual(Array.from({ length: 1_000 }, (_, i) => `d-${500 + i}`));
   expect(reports).toEqual(expect.arrayContaining([expect.stringContaining('more than 1000 dead letters')]));
 }, 300_000);

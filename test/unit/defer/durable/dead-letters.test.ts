@@ -35,9 +35,9 @@ it('one that the disk refuses is sent again once: no later start finds it in the
   for (let n = 2; n < 10; n++) mkdirSync(join(path, own, `dead-00000${n}.ndjson`));
   await refuse(() => void engine.durable!.enqueue(getOrAdd('bad')).catch(() => {}));
   await until('the disk to refuse it', () => reports.some((text) => text.includes('could not write: EEXIST')));
-  expect(engine.rejected()).toMatchObject([{ id: 'bad' }]);
+  expect(engine.durable!.dead.list()).toMatchObject([{ id: 'bad' }]);
   place.refused.clear();
-  expect(await engine.resend()).toBe(1);
+  expect(await engine.durable!.resend()).toBe(1);
   await engine.idle();
   expect(place.known.has('bad')).toBe(true);
   await until('the spill to be empty', () => spilledIn(path).ids.length === 0);
@@ -51,7 +51,7 @@ it('one that was refused before the disk had its entry leaves none there', async
     .mockImplementation(() => new Promise((resolve) => waiting.push(resolve)));
   onTestFinished(() => disk.mockRestore());
   await refuse(() => engine.durable!.arm(getOrAdd('bad'), null)!.commit(200));
-  expect(engine.rejected()).toMatchObject([{ id: 'bad' }]);
+  expect(engine.durable!.dead.list()).toMatchObject([{ id: 'bad' }]);
   disk.mockRestore();
   for (const resolve of waiting) resolve();
   await until('the spill to be empty', () => engine.durable!.onDisk.entries === 0 && spilledIn(path).ids.length === 0);

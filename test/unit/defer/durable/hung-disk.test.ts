@@ -95,7 +95,7 @@ it('whoever looks at dead letters waits for no disk', async () => {
   bad.commit(200);
   const others = setInterval(() => arm(`good-${Math.random()}`).commit(200), 50);
   onTestFinished(() => clearInterval(others));
-  await until('it to be refused', () => engine.rejected().length === 1);
+  await until('it to be refused', () => engine.durable!.dead.list().length === 1);
   clearInterval(others);
   const read = vi.spyOn(await handlePrototype(), 'read').mockImplementation(() => new Promise(() => {}) as never);
   onTestFinished(() => read.mockRestore());
@@ -103,5 +103,5 @@ it('whoever looks at dead letters waits for no disk', async () => {
   await armed.written;
   armed.commit(200);
   await until('durable work to go on', () => place.known.has('beside'));
-  expect(engine.rejected()).toMatchObject([{ id: 'bad' }]);
+  expect(engine.durable!.dead.list()).toMatchObject([{ id: 'bad' }]);
 });
