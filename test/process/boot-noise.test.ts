@@ -57,17 +57,24 @@ describe.each(adapters)('a block while the application boots on %s', (adapter) =
     expect(blocks).toEqual([]);
   });
 
-  it('is not reported between `init()` and `listen()`, where main.ts loads and connects', async () => {
+  it('is not reported between `init()` and `listen()`, where main.ts loads and connects', async ({ skip }) => {
+    let waitedMs = 0;
     const built = await listeningApp(adapterOf(adapter), {
       metadata: { controllers: [QuickController] },
       beforeInit: async (app) => {
         await app.init();
+        const fromMs = performance.now();
         await new Promise((resolve) => setTimeout(resolve, 1));
         spin(300);
         await new Promise((resolve) => setTimeout(resolve, 1));
+        waitedMs = performance.now() - fromMs;
         spin(300);
       },
     });
+    skip(
+      waitedMs > 450,
+      `the machine took ${Math.round(waitedMs)} ms for 300: the watch begins half a second after init()`,
+    );
     const listensAt = Date.now();
     await (await fetch(built.url)).text();
     await settled(built);
