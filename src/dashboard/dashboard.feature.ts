@@ -1,6 +1,3 @@
-import type { Server } from 'node:http';
-import { guarded } from '../core/guarded.js';
-import type { PerfRequest } from '../core/perf-request.js';
 import { ExperimentAnswers } from '../ports/experiment-answers.js';
 import { HistoryReader } from '../ports/history.js';
 import { LatencyFigures } from '../ports/latency-figures.js';
@@ -10,81 +7,10 @@ import { RejectedList } from '../ports/rejected.js';
 import { RouteTimeFigures } from '../ports/route-time.js';
 import { UserList } from '../ports/users.js';
 import { PerfApplication } from '../request/application.js';
-import {
-  optionalPort,
-  provideFeature,
-  type Feature,
-  type FeatureBoot,
-  type FeatureDefinition,
-} from '../request/feature.js';
-import type { RawAnswer } from '../request/platform.js';
-import { Access, findAddress } from './access.js';
-import { Answers } from './answers.js';
-import { dashboardOption, tokenOfEnvironment, type ResolvedDashboard } from './dashboard.options.js';
-import { DashboardView } from './dashboard-view.js';
-import type { DashboardSources } from './pod-view.js';
-import { RecentRecords } from './recent-records.js';
+import { optionalPort, provideFeature, type Feature, type FeatureDefinition } from '../request/feature.js';
+import { dashboardOption, type ResolvedDashboard } from './dashboard.options.js';
 
-/** A live page. Without a viewer it keeps records of blocks and resources, and does nothing else. */
-export class Dashboard implements Feature {
-  private readonly access: Access;
-  private readonly records = new RecentRecords();
-  private isLogged = false;
-  private server: Server | null = null;
-
-  constructor(
-    private readonly options: ResolvedDashboard,
-    private readonly host: PerfApplication,
-    private readonly sources: DashboardSources,
-    private readonly profiler: Profiler | null,
-  ) {
-    const token = options.token ?? tokenOfEnvironment(process.env);
-    this.access = new Access(options.authorize, token, options.tokenTtlMs, () => findAddress(this.server));
-  }
-
-  async install({ platform, adapter }: FeatureBoot): Promise<void> {
-    const { host, options } = this;
-    if (platform === null || adapter === null) {
-      host.logger.warn('`dashboard` does nothing: this application has no HTTP server.');
-      return;
-    }
-    // The page is loaded only where it is switched on.
-    const { pageAssets } = await import('./page-assets.js');
-    const { script, style } = pageAssets;
-    const view = new DashboardView(host, this.sources, this.records, script.name, options.redactUsers);
-    const about = { script: script.name, style: style.name, path: options.path };
-    const answers = new Answers(this.access, view, this.profiler, about, this.logAddress);
-    const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
-      platform.rawRoute(`${options.path}${path}`, this.safe(answer));
-    get('', answers.page);
-    get('/', answers.page);
-    get('/data', answers.data);
-    get('/profile', answers.profile);
-    get(`/${script.name}`, answers.asset('text/javascript; charset=utf-8', script.brotli));
-    get(`/${style.name}`, answers.asset('text/css; charset=utf-8', style.brotli));
-    host.recorder.listen(this.records.add);
-    this.server = adapter.getHttpServer() as Server;
-    this.server.once('listening', this.logAddress);
-  }
-
-  /** Logs once where the page is: at the latest when a request without access comes, on a server that is not known here. */
-  private readonly logAddress = (): void => {
-    if (this.isLogged) return;
-    this.isLogged = true;
-    const { token, isPrinted } = this.access;
-    const query = isPrinted ? `?token=${token}` : '';
-    const advice = token === null || isPrinted ? '' : ' (with the token of `dashboard.token` or PERF_TOKEN)';
-    this.host.logger.log(`Perf dashboard: ${findAddress(this.server)}${this.options.path}${query}${advice}`);
-  };
-
-  /** An answer that fails is 500, and its reason goes to the log. */
-  private safe(answer: (request: PerfRequest) => ReturnType<RawAnswer>): RawAnswer {
-    return guarded(null, answer, (reason) => {
-      const cause = `the dashboard failed: ${reason}`;
-      this.host.report.report(cause, `${cause}. Its viewer was answered with 500.`);
-    });
-  }
-}
+const DASHBOARD = Symbol('PERF_DASHBOARD');
 
 export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard> = {
   name: 'dashboard',
@@ -93,11 +19,11 @@ export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard>
   needsServer: true,
   listensToRecords: true,
   option: dashboardOption,
-  token: Dashboard,
+  token: DASHBOARD,
   providers: [
-    provideFeature(
+    provideFeature<Feature>(
       'dashboard',
-      Dashboard,
+      DASHBOARD,
       [
         PerfApplication,
         Overview,
@@ -105,7 +31,7 @@ export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard>
           optionalPort,
         ),
       ],
-      (
+      async (
         options: ResolvedDashboard | null,
         application: PerfApplication,
         overview: Overview,
@@ -117,8 +43,10 @@ export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard>
         profiler: Profiler | null = null,
         times: RouteTimeFigures | null = null,
       ) => {
+        if (options === null) return null;
         const sources = { overview, latency, times, users, history, experiments, rejected };
-        return options === null ? null : new Dashboard(options, application, sources, profiler);
+        const { Dashboard } = await import('./dashboard.js');
+        return new Dashboard(options, application, sources, profiler);
       },
     ),
   ],

@@ -3,24 +3,19 @@ import { RecordHold } from '../ports/record-hold.js';
 import type { RequestState } from '../request/request-state.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
-import { ExperimentEngine } from './experiment-engine.js';
+import type { ExperimentEngine } from './experiment-engine.js';
 import { Experiments } from './experiments.js';
 import { experimentsOption, type ResolvedExperiments } from './experiments.options.js';
 
 /** Experiments of one application. Exists with the feature off as well: every check is then false. */
 export class ExperimentsFeature implements Feature, ExperimentAnswers {
   readonly service: Experiments;
-  readonly engine: ExperimentEngine | null;
 
   constructor(
-    options: ResolvedExperiments | null,
+    readonly engine: ExperimentEngine | null,
     private readonly application: PerfApplication,
-    holds: RecordHold | null,
   ) {
-    const { logger, report, requests, units } = application;
-    const warn = (message: string): void => logger.warn(message);
-    this.engine = options === null ? null : new ExperimentEngine(options, report, units, holds, warn);
-    this.service = new Experiments(this.engine, requests, report);
+    this.service = new Experiments(engine, application.requests, application.report);
   }
 
   install(): void {
@@ -45,6 +40,15 @@ export class ExperimentsFeature implements Feature, ExperimentAnswers {
   }
 }
 
+async function makeEngine(
+  options: ResolvedExperiments,
+  { logger, report, units }: PerfApplication,
+  holds: RecordHold | null,
+): Promise<ExperimentEngine> {
+  const { ExperimentEngine } = await import('./experiment-engine.js');
+  return new ExperimentEngine(options, report, units, holds, (message) => logger.warn(message));
+}
+
 export const experimentsFeature: FeatureDefinition<'experiments', ResolvedExperiments> = {
   name: 'experiments',
   title: 'experiments',
@@ -57,8 +61,8 @@ export const experimentsFeature: FeatureDefinition<'experiments', ResolvedExperi
       'experiments',
       ExperimentsFeature,
       [PerfApplication, optionalPort(RecordHold)],
-      (options: ResolvedExperiments | null, application: PerfApplication, holds: RecordHold | null) =>
-        new ExperimentsFeature(options, application, holds),
+      async (options: ResolvedExperiments | null, application: PerfApplication, holds: RecordHold | null) =>
+        new ExperimentsFeature(options === null ? null : await makeEngine(options, application, holds), application),
     ),
     providePort(ExperimentAnswers, ExperimentsFeature, (feature) => (feature.engine === null ? null : feature)),
   ],

@@ -1,111 +1,35 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { CpuAllowance } from '../ports/cpu-allowance.js';
 import { HistoryReader } from '../ports/history.js';
 import { LatencyFigures } from '../ports/latency-figures.js';
-import type { Resolved } from '../core/option.js';
-import { describeReason } from '../core/reason.js';
-import { inRootContext } from '../core/root-context.js';
 import { RouteTimeFigures } from '../ports/route-time.js';
 import { UserList } from '../ports/users.js';
 import { PerfApplication } from '../request/application.js';
-import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
-import { History } from './history.js';
-import { historyOption } from './history.options.js';
-import type { HistoryStore } from './history-store.js';
-import { MINUTE_MS, WINDOW_MS } from './rows/tiers.js';
-import { VerdictKeeper } from './verdicts/verdict-keeper.js';
+import { optionalPort, provideFeature, providePort, type FeatureDefinition } from '../request/feature.js';
+import type { HistoryKeeper } from './history-keeper.js';
+import { historyOption, type ResolvedHistory } from './history.options.js';
 
-const MIN_WAIT_MS = 50;
+const HISTORY = Symbol('PERF_HISTORY');
 
-type Options = NonNullable<Resolved<typeof historyOption>>;
-
-/** Keeps once a minute what other features count anyway. */
-export class HistoryFeature implements Feature {
-  readonly history: History;
-  private readonly store: HistoryStore | null;
-  private timer: NodeJS.Timeout | null = null;
-
-  constructor(
-    options: Options,
-    private readonly host: PerfApplication,
-    latency: LatencyFigures | null,
-    times: RouteTimeFigures | null,
-    cpu: CpuAllowance | null,
-    users: UserList | null,
-  ) {
-    this.store = options.store;
-    const { recorder, report, release } = host;
-    const pod = hostname();
-    const own = {
-      pod,
-      instance: `${pod}/${process.pid}/${randomBytes(6).toString('hex')}`,
-      release: (release ?? '').slice(0, 200),
-    };
-    const judge = new VerdictKeeper({
-      listUsers: (route) => users?.list('totalMs', route, 2 * WINDOW_MS) ?? [],
-      report: (verdict) => {
-        if (recorder.wanted) recorder.push({ kind: 'verdict', verdict });
-      },
-      failed: this.failed,
-    });
-    const counters = () => ({ latency, times, cpu });
-    const maxBytes = host.cacheBytes(options.maxBytes);
-    const parts = { ...options, maxBytes, own, counters, report, now: () => Date.now() };
-    this.history = new History(parts, options.verdicts ? judge : null);
-  }
-
-  async install(): Promise<void> {
-    await this.store?.load?.();
-  }
-
-  start(): void {
-    inRootContext(() => {
-      this.history.begin();
-      this.wait();
-    });
-  }
-
-  async drain(_drainMs: number, flushMs: number): Promise<void> {
-    if (this.timer === null) return;
-    clearTimeout(this.timer);
-    this.timer = null;
-    await inRootContext(() => this.history.close(flushMs));
-  }
-
-  private wait(): void {
-    const next = (): void => {
-      this.wait();
-      this.history.tick().catch(this.failed);
-    };
-    this.timer = setTimeout(next, msToNextMinute(Date.now())).unref();
-  }
-
-  private readonly failed = (error: unknown): void => {
-    const cause = `history failed: ${describeReason(error)}`;
-    this.host.report.report(cause, `${cause}. Requests are not affected; the next minute is kept again.`);
-  };
-}
-
-/** Never at once: a wall clock that does not move, or is broken, as in tests, would make the timer spin. */
-const msToNextMinute = (nowMs: number): number => Math.max(MIN_WAIT_MS, MINUTE_MS - (nowMs % MINUTE_MS) || MINUTE_MS);
-
-export const historyFeature: FeatureDefinition<'history', Options> = {
+export const historyFeature: FeatureDefinition<'history', ResolvedHistory> = {
   name: 'history',
   title: 'history',
   observes: 'process',
   option: historyOption,
-  token: HistoryFeature,
+  token: HISTORY,
   providers: [
     provideFeature(
       'history',
-      HistoryFeature,
+      HISTORY,
       [PerfApplication, ...[LatencyFigures, RouteTimeFigures, CpuAllowance, UserList].map(optionalPort)],
-      (
-        options: Options | null,
+      async (
+        options: ResolvedHistory | null,
         ...given: [PerfApplication, LatencyFigures, RouteTimeFigures, CpuAllowance, UserList]
-      ) => (options === null ? null : new HistoryFeature(options, ...given)),
+      ) => {
+        if (options === null) return null;
+        const { HistoryKeeper } = await import('./history-keeper.js');
+        return new HistoryKeeper(options, ...given);
+      },
     ),
-    providePort(HistoryReader, HistoryFeature, ({ history }) => history),
+    providePort<HistoryKeeper>(HistoryReader, HISTORY, ({ history }) => history),
   ],
 };

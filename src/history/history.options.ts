@@ -1,4 +1,4 @@
-import { feature, boolean, number, optional, value } from '../core/option.js';
+import { feature, boolean, number, optional, value, type Resolved } from '../core/option.js';
 import { bytes } from '../core/shared-options.js';
 import type { HistoryStore } from './history-store.js';
 
@@ -37,3 +37,5 @@ export const historyOption = feature({
   maxBytes: bytes({ default: 64 * 1024 * 1024 }),
   verdicts: boolean({ default: true }),
 });
+
+export type ResolvedHistory = NonNullable<Resolved<typeof historyOption>>;

@@ -67,12 +67,15 @@ export interface FeatureDefinition<Name extends string, Options> {
 /** A collaborator that may be off, or deleted with its folder. */
 export const optionalPort = (token: InjectionToken) => ({ token, optional: true });
 
-/** Nest's provider of a feature: `make` gets its resolved option (null: off), then what `inject` names. */
+/**
+ * Nest's provider of a feature: `make` gets its resolved option (null: off), then what `inject` names.
+ * It may load the feature's code with `import()`: an application in which the feature is off does not parse that code.
+ */
 export function provideFeature<T>(
   name: string,
   token: InjectionToken<T>,
   inject: FactoryProvider['inject'] & object,
-  make: (...given: never[]) => T | null,
+  make: (...given: never[]) => T | null | Promise<T | null>,
 ): FactoryProvider {
   return {
     provide: token,
