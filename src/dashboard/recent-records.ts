@@ -8,6 +8,7 @@ const MAX_BLOCKS = 30;
 const MAX_TIMES = 200;
 const MAX_FAILED = 30;
 const MAX_STACK = 6;
+const MAX_FRAME = 400;
 const MAX_WAITERS = 5;
 /** A longer one would crowd out the rest of the answer; the log has it whole. */
 export const MAX_CURL = 1_000;
@@ -35,7 +36,9 @@ export class RecentRecords {
     return [...this.groups.values()].toReversed();
   }
 
-  private addBlock(block: BlockRecord): void {
+  private addBlock(given: BlockRecord): void {
+    // A pause of the whole process meets chance lines.
+    const block = given.cause === 'not-scheduled' ? { ...given, location: null, stack: [] } : given;
     const culprit = block.request ?? block.suspect;
     const line = block.location?.replace(/:\d+$/, '') ?? '';
     const key = `${block.cause} ${block.request !== null} ${culprit === null ? '' : showRoute(culprit)} ${line}`;
@@ -74,10 +77,18 @@ function describeBlock(block: BlockRecord, before: BlockRow | null, id: number):
     handler: culprit?.handler ?? null,
     proven: block.request !== null,
     location: block.location === null ? null : cut(block.location, 300),
-    stack: block.stack.slice(0, MAX_STACK).map((frame) => cut(frame, 160)),
+    stack: showStack(block),
     gcMs: block.gcMs,
     waited: block.delayed.length,
     waiters: waiters.slice(0, MAX_WAITERS),
     curl: block.curl === null || block.curl.length > MAX_CURL ? (before?.curl ?? null) : block.curl,
   };
+}
+
+/** The innermost frames, and the location's own wherever it is: the flame graph opens at it. */
+function showStack({ location, stack }: BlockRecord): string[] {
+  const shown = stack.slice(0, MAX_STACK);
+  const own = stack.find((frame) => location !== null && frame.endsWith(`(${location})`));
+  if (own !== undefined && !shown.includes(own)) shown[MAX_STACK - 1] = own;
+  return shown.map((frame) => cut(frame, MAX_FRAME));
 }

@@ -44,3 +44,21 @@ it('garbage collection that nobody is to blame for has its name', () => {
     'Garbage collection blocked the event loop',
   ]);
 });
+
+it('pauses of the whole process are one row without a line, whichever code they met', () => {
+  const records = new RecentRecords();
+  for (const location of ['src/a.ts:1:1', 'src/b.ts:2:2']) {
+    const nobody = { request: null, suspect: null, stack: [`run (${location})`] };
+    records.add(blockRecord({ ...nobody, location, cause: 'not-scheduled', durationMs: 60 }));
+  }
+  expect(records.blocks().map(({ row }) => [row.count, row.location, row.stack])).toEqual([[2, null, []]]);
+});
+
+it('the stack of a block has the frame of its line, however deep and long it is: the flame graph opens at it', () => {
+  const records = new RecentRecords();
+  const location = `${'packages/api/'.repeat(15)}reports.ts:14:20`;
+  const above = Array.from({ length: 9 }, (_, i) => `step${i} (node_modules/orm/query.js:${i}:1)`);
+  records.add(blockRecord({ location, stack: [...above, `render (${location})`, 'main (src/main.ts:1:1)'] }));
+  const [{ row } = { row: null }] = records.blocks();
+  expect(row?.stack).toEqual([...above.slice(0, 5), `render (${location})`]);
+});
