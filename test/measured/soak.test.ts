@@ -17,8 +17,8 @@ const TOTAL_MS = MINUTES * 60_000;
 const SAMPLE_EVERY_MS = Math.min(15_000, TOTAL_MS / 12);
 const FAULT_EVERY_MS = Math.min(60_000, TOTAL_MS / 4);
 const DOWN_MS = Math.min(4_000, FAULT_EVERY_MS / 4);
-/** Left out of the trend: compiling, and pools that fill. */
-const WARM_UP_MS = Math.max(20_000, TOTAL_MS / 5);
+/** Left out of the trend: compiling, pools that fill, and the two windows of the profile, which fill for ten minutes. */
+const WARM_UP_MS = Math.max(20_000, Math.min(TOTAL_MS / 2, 12 * 60_000));
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
