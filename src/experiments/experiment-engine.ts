@@ -119,7 +119,7 @@ export class ExperimentEngine implements DecidesGates {
     return [...this.tallies.keys(), ...(this.switchback === null ? [] : [this.switchback.gate])].sort();
   }
 
-  /** `only`: of one gate. Milliseconds a route. */
+  /** The totals of all gates, or of `only`. Takes milliseconds a route. */
   totals(only: string | null = null): ExperimentTotals {
     const gates = [...this.tallies.keys()].filter((gate) => only === null || gate === only);
     return {

@@ -12,11 +12,11 @@ type Wrapper = Module['providers'] extends Map<unknown, infer W> ? W : never;
 
 export type AnyWork = DeferredWork | DeferredBatchWork;
 
-/** Whether a function is a class of work, rather than a task. */
+/** Whether a function is a class of work, rather than a task. A class's `prototype` cannot be replaced (ECMA-262, ClassDefinitionEvaluation). */
 export function isClass(work: object): work is Type<AnyWork> {
   const { prototype } = work as { prototype?: { run?: unknown; runBatch?: unknown } };
   const isWork = [prototype?.run, prototype?.runBatch].some((method) => typeof method === 'function');
-  return isWork || /^class\b/.test(Function.prototype.toString.call(work));
+  return isWork || Object.getOwnPropertyDescriptor(work, 'prototype')?.writable === false;
 }
 
 /** Finds a work class's instance, for one request or for one job; a promise only for a request-scoped provider. */

@@ -212,7 +212,7 @@ const REPLIES =
 const TEXTS =
   /connection (is|was)? ?closed|stream isn't writeable|has not answered|timed out|user executing the script can't|max number of clients reached/i;
 
-/** Whether an error speaks of the server rather than of the job, which is sent again then for as long as it takes. */
+/** Whether an error speaks of the server rather than of the job: the job is sent again then. */
 export function isServerTrouble(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as NodeJS.ErrnoException;
