@@ -5,6 +5,7 @@ import type { Level2Maker } from '../../src/cached-data/level2.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { redisCache, redisHistory } from '../../src/entries/redis.js';
 import { keptMs } from '../../src/history/rows/tiers.js';
+import { ownCluster } from '../fixtures/redis.js';
 import { NO_WORKER } from '../unit/defer/durable-entry.js';
 
 const url = inject('redisUrl');
@@ -55,5 +56,14 @@ describe.each(Object.entries(WRITERS))('%s', (_name, write) => {
     const admin = clientOf({});
     await expect.poll(() => admin.keys(`${prefix}:*`)).not.toEqual([]);
     expect(await admin.keys(`app:${prefix}*`)).toEqual([]);
+  });
+
+  it('names its keys by `prefix`, on a Cluster with a `keyPrefix`', async () => {
+    const { cluster, keys } = await ownCluster();
+    await write(cluster as never, '{shop}');
+    await expect.poll(() => keys('{shop}:*')).not.toEqual([]);
+    expect(await keys('app:*')).toEqual([]);
+    // The application's own client is as it was.
+    expect([cluster.status, cluster.options.keyPrefix]).toEqual(['wait', 'app:']);
   });
 });

@@ -210,7 +210,7 @@ const CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNRE
 const REPLIES =
   /(?:^|: -)(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|NOREPLICAS|BUSY|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT|MOVED|ASK|CROSSSLOT|EXECABORT|UNKILLABLE)\b/;
 const TEXTS =
-  /connection (is|was)? ?closed|stream isn't writeable|has not answered|timed out|user executing the script can't|max number of clients reached/i;
+  /connection (is|was)? ?closed|stream isn't writeable|has not answered|timed out|user executing the script can't|max number of clients reached|cluster redirections|cluster isn't ready|startup nodes/i;
 
 /** Whether an error speaks of the server rather than of the job: the job is sent again then. */
 export function isServerTrouble(error: unknown): boolean {

@@ -8,7 +8,7 @@ import { settleAll } from '../../core/settle-all.js';
 import { bytes, duration, folderPath, keyPrefix, timeout } from '../../core/shared-options.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost, SpillOptions } from '../../defer/durable/durable-store.js';
 import { isQueueName } from '../../defer/work-options.js';
-import { connectionOption } from '../redis/connection.js';
+import { connectionOption, isCluster } from '../redis/connection.js';
 import {
   loadLibraries,
   openConsumer,
@@ -25,11 +25,11 @@ import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
 const CLOSE_TIMEOUT_MS = 300;
 
 export interface BullmqStoreOptions {
-  /** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. A `keyPrefix` is not used. */
+  /** A URL, ioredis options, or an ioredis client, also a `Cluster`, which is duplicated and never touched otherwise. A `keyPrefix` is not used. */
   connection: RedisConnection;
   /**
-   * Prefix of all keys of the queues: BullMQ's own option `prefix`.
-   * @default 'bull'
+   * Prefix of all keys of the queues: BullMQ's own option `prefix`. For a Cluster it has a hash tag, as in `{bull}`.
+   * @default 'bull', for a Cluster '{bull}'
    */
   prefix?: string;
   /**
@@ -76,8 +76,16 @@ export interface BullmqStoreOptions {
  * @example PerfModule.forRoot({ defer: { store: bullmqStore({ connection: { host: 'localhost' } }) } })
  */
 export function bullmqStore(options: BullmqStoreOptions): BullmqDurableStore {
-  return new BullmqStore(table.read(options, 'bullmqStore'));
+  const resolved = table.read(options, 'bullmqStore');
+  const { connection, prefix } = resolved;
+  if (prefix !== null && isCluster(connection) && !HASH_TAG.test(prefix)) {
+    throw optionError('bullmqStore.prefix', 'a text with a hash tag, such as `{bull}`, for a Cluster', prefix);
+  }
+  return new BullmqStore(resolved);
 }
+
+/** Keys with one hash tag are in one slot of a Cluster: https://docs.bullmq.io/patterns/redis-cluster */
+const HASH_TAG = /^[^{]*\{[^}]+\}/;
 
 /** Durable work on BullMQ. */
 export interface BullmqDurableStore extends DurableStore {
@@ -112,7 +120,7 @@ class BullmqStore implements BullmqDurableStore {
     const { spillPath: path, spillMaxBytes: maxBytes, writeTimeoutMs } = options;
     this.spill = path === null ? null : { path, maxBytes, writeTimeoutMs };
     this.ownQueue = options.queue ?? defaultQueueName();
-    this.prefix = options.prefix ?? 'bull';
+    this.prefix = options.prefix ?? (isCluster(options.connection) ? '{bull}' : 'bull');
   }
 
   forApplication(): DurableStore {
@@ -241,8 +249,7 @@ const queuesRow: Option<ReadonlyMap<string, QueueWorkerOptions>> = {
   },
 };
 const table = object({
-  // BullMQ's queues in a Cluster need hash tags in their names.
-  connection: connectionOption<RedisConnection>({ cluster: false }),
+  connection: connectionOption(),
   prefix: keyPrefix,
   queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
   queues: queuesRow,

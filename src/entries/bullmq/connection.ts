@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { within } from '../../core/within.js';
 import { optionalPeer } from '../../core/optional-peer.js';
-import { connectionOptions, isClient, loadRedis, needsAnew, OWN_PREFIX, reconnectInMs } from '../redis/connection.js';
+import { loadRedis, needsAnew, openClient, reconnectInMs, type RedisCacheConnection } from '../redis/connection.js';
 
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
 const SILENT_MS = 10_000;
@@ -12,12 +12,10 @@ const WORKER_SILENT_MS = 20_000;
 /** BullMQ's loop would try again at once when Redis has refused its command: when it does, milliseconds. */
 const REFUSED_MS = 1_000;
 
-/** The used part of an ioredis client. BullMQ's own type does not fit: BullMQ 5's is that of ioredis 5 only. */
-export interface RedisClient {
-  duplicate(override: object): { disconnect(): void } & object;
-}
+export type { RedisCacheClient as RedisClient } from '../redis/connection.js';
 
-export type RedisConnection = string | ConnectionOptions | RedisClient;
+/** BullMQ's own type takes clients of the newest ioredis only. */
+export type RedisConnection = RedisCacheConnection | ConnectionOptions;
 
 export interface Libraries {
   readonly bullmq: typeof import('bullmq');
@@ -42,8 +40,8 @@ export async function loadLibraries(): Promise<Libraries> {
 
 /** For the producer: a command fails at once without a connection, since ioredis' own offline queue would grow without bound. */
 export function openProducer(libraries: Libraries, connection: RedisConnection, onError: OnError): OwnClient {
-  const bounded = { enableOfflineQueue: false, maxRetriesPerRequest: 1, socketTimeout: SILENT_MS };
-  return open(libraries, connection, bounded, onError);
+  const bounded = { maxRetriesPerRequest: 1, socketTimeout: SILENT_MS };
+  return open(libraries, connection, { each: bounded, enableOfflineQueue: false }, onError);
 }
 
 /** Waits while a connection is being made, `SILENT_MS` at most: commands of a producer would fail until then, though nothing is wrong. */
@@ -58,17 +56,13 @@ export async function whenAttempted(redis: Redis): Promise<void> {
 
 /** For workers, whose commands wait for as long as it takes. */
 export function openConsumer(libraries: Libraries, connection: RedisConnection, onError: OnError): OwnClient {
-  const unbounded = {
-    enableOfflineQueue: true,
-    maxRetriesPerRequest: null,
-    commandTimeout: undefined,
-    socketTimeout: WORKER_SILENT_MS,
-  };
-  const { redis, release } = open(libraries, connection, unbounded, onError, isRefused);
+  const unbounded = { maxRetriesPerRequest: null, commandTimeout: undefined, socketTimeout: WORKER_SILENT_MS };
+  const own = { each: unbounded, enableOfflineQueue: true };
+  const { redis, release } = open(libraries, connection, own, onError, isRefused);
   const copies: Redis[] = [];
   const duplicate = redis.duplicate.bind(redis);
-  redis.duplicate = (override) => {
-    const copy = duplicate(override);
+  redis.duplicate = (...given) => {
+    const copy = duplicate(...given);
     copies.push(copy);
     return copy;
   };
@@ -94,34 +88,26 @@ const refuse: Redis['sendCommand'] = (command) => {
 
 /** An error that `endsTurn` is answered by a connection made anew, after `REFUSED_MS`: until then commands wait. */
 function open(
-  { Redis }: Libraries,
+  libraries: Libraries,
   connection: RedisConnection,
-  override: object,
+  { each, enableOfflineQueue }: { each: object; enableOfflineQueue: boolean },
   onError: OnError,
   endsTurn: (error: Error) => boolean = () => false,
 ): OwnClient {
   let [released, refused] = [false, false];
-  // The application's own may give up for its client. ioredis ends, and lets the process end, when it gets no number.
   const retryStrategy = (times: number): number | null => {
     const waitMs = refused ? REFUSED_MS : reconnectInMs(times);
     refused = false;
     return released ? null : waitMs;
   };
   const isReadOnly = needsAnew();
-  const options = {
-    ...(isClient(connection) ? {} : connectionOptions(connection)),
-    ...override,
-    ...OWN_PREFIX,
-    // With it, the first attempt would be the last.
-    lazyConnect: false,
-    retryStrategy,
-    sentinelRetryStrategy: retryStrategy,
-    reconnectOnError: (error: Error): boolean => {
-      refused ||= endsTurn(error);
-      return endsTurn(error) || isReadOnly(error);
-    },
+  const reconnectOnError = (error: Error): boolean => {
+    refused ||= endsTurn(error);
+    return endsTurn(error) || isReadOnly(error);
   };
-  const redis = isClient<RedisClient>(connection) ? (connection.duplicate(options) as Redis) : new Redis(options);
+  // Connected at once: with `lazyConnect` the first attempt would be the last.
+  const own = { each: { ...each, reconnectOnError }, enableOfflineQueue, lazyConnect: false, retryStrategy };
+  const redis = openClient(libraries, connection as RedisCacheConnection, own);
   redis.on('error', onError);
   const release = (): void => {
     released = true;

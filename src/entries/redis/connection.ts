@@ -5,11 +5,11 @@ import { optionalPeer } from '../../core/optional-peer.js';
 
 /** An ioredis client, of whichever major. One of node-redis has no `pipeline`. */
 export interface RedisCacheClient {
-  duplicate(override: object): object;
+  duplicate(...given: never[]): object;
   pipeline(...given: never[]): object;
 }
 
-/** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. A `keyPrefix` is not used. */
+/** A URL, ioredis options, or an ioredis client, also a `Cluster`, which is duplicated and never touched otherwise. A `keyPrefix` is not used. */
 export type RedisCacheConnection = string | RedisOptions | RedisCacheClient;
 
 /** Back soon after an outage, and not with all other pods at once. */
@@ -29,46 +29,72 @@ export function needsAnew(): (error: Error) => boolean {
   };
 }
 
-/** Each entry names its keys by its `prefix`. */
-export const OWN_PREFIX = { keyPrefix: '' };
-/** A command that cannot be sent now fails at once. ioredis waits for the end of a connection that was refused, too. */
-const ALWAYS = {
-  ...OWN_PREFIX,
-  enableOfflineQueue: false,
-  lazyConnect: true,
-  retryStrategy: reconnectInMs,
-  disconnectTimeout: 100,
-};
+/** A client of ours. */
+export interface OwnOptions {
+  /** Options of each connection, of those to the nodes of a Cluster too. */
+  readonly each: object;
+  /** False: a command that cannot be sent now fails at once. */
+  readonly enableOfflineQueue: boolean;
+  readonly lazyConnect: boolean;
+  /** Milliseconds until the next attempt to connect. ioredis ends, and lets the process end, when it gets no number. */
+  readonly retryStrategy: (times: number) => number | null;
+}
 
+/** Each entry names its keys by its `prefix`. */
+const OWN_PREFIX = { keyPrefix: '' };
+
+/** Makes a client by the rules of every entry: the application's own options say where the servers are, and who may use them. */
+export function openClient(ioredis: Ioredis | null, connection: RedisCacheConnection, own: OwnOptions): Redis {
+  const { retryStrategy, enableOfflineQueue, lazyConnect } = own;
+  const each = { ...own.each, ...OWN_PREFIX };
+  const whole = { ...OWN_PREFIX, enableOfflineQueue, lazyConnect };
+  if (isCluster(connection)) {
+    const redisOptions = { ...connection.options.redisOptions, ...each };
+    const ofCluster = { ...whole, enableReadyCheck: true, clusterRetryStrategy: retryStrategy, redisOptions };
+    return connection.duplicate([], ofCluster) as Redis;
+  }
+  const ofOne: object = { ...each, ...whole, retryStrategy, sentinelRetryStrategy: retryStrategy };
+  if (isClient(connection)) return (connection as Redis).duplicate(ofOne);
+  return new ioredis!.Redis({ ...connectionOptions(connection), ...ofOne });
+}
+
+type Ioredis = Pick<typeof import('ioredis'), 'Redis'>;
 /** @throws PERF_ERR_MISSING_PEER */
-export const loadRedis = (neededBy: string): Promise<Pick<typeof import('ioredis'), 'Redis'>> =>
+export const loadRedis = (neededBy: string): Promise<Ioredis> =>
   optionalPeer('ioredis', neededBy, () => import('ioredis'));
 
 /**
- * A client of our own, not connected yet.
+ * A client that is not connected yet, and whose commands fail at once without a connection.
  * @throws PERF_ERR_MISSING_PEER
  */
-export async function makeClient(connection: RedisCacheConnection, own: object, neededBy: string): Promise<Redis> {
-  const override: object = { ...own, ...ALWAYS, reconnectOnError: needsAnew() };
-  if (isClient(connection)) return connection.duplicate(override) as Redis;
-  const { Redis } = await loadRedis(neededBy);
-  const options: object = { ...connectionOptions(connection), ...override };
-  return new Redis(options);
+export async function makeClient(connection: RedisCacheConnection, each: object, neededBy: string): Promise<Redis> {
+  const ioredis = isClient(connection) ? null : await loadRedis(neededBy);
+  return openClient(ioredis, connection, {
+    // ioredis waits for the end of a connection that was refused, too.
+    each: { ...each, disconnectTimeout: 100, reconnectOnError: needsAnew() },
+    enableOfflineQueue: false,
+    lazyConnect: true,
+    retryStrategy: reconnectInMs,
+  });
 }
 
 type Duplicated = Pick<RedisCacheClient, 'duplicate'>;
-export const isClient = <C extends Duplicated>(connection: C | object | string): connection is C =>
-  typeof (connection as Partial<C>).duplicate === 'function';
+export const isClient = (connection: object | string): connection is Duplicated =>
+  typeof (connection as Partial<Duplicated>).duplicate === 'function';
 
-export const isCluster = (connection: object | string): boolean =>
-  typeof connection === 'object' && 'isCluster' in connection && connection.isCluster === true;
+/** The used part of an ioredis `Cluster`. */
+interface RedisCluster {
+  readonly options: { readonly redisOptions?: object };
+  duplicate(startupNodes: readonly [], override: object): object;
+  nodes(): readonly Redis[];
+}
+/** A command or script may use keys of one slot only: those with the same hash tag, `{…}`. */
+export const isCluster = (connection: object | string): connection is RedisCluster =>
+  isClient(connection) && 'isCluster' in connection && connection.isCluster === true;
 
 /** The `connection` of every entry that uses Redis. */
-export const connectionOption = <C>(takes: { cluster: boolean }): Option<C> =>
-  value(
-    `a URL (\`redis:\` or \`rediss:\`), ioredis options or an ioredis client${takes.cluster ? '' : ', of one server (no Cluster)'}`,
-    (given) => isConnection(given) && (takes.cluster || !isCluster(given)),
-  );
+export const connectionOption = (): Option<RedisCacheConnection> =>
+  value('a URL (`redis:` or `rediss:`), ioredis options or an ioredis client', isConnection);
 
 function isConnection(given: unknown): given is object | string {
   if (typeof given === 'string') return isRedisUrl(given);

@@ -7,7 +7,7 @@ import { RedisLevel2 } from './redis-level2.js';
 
 /** Options of `redisCache()`. */
 export interface RedisCacheOptions {
-  /** A URL, ioredis options, or an ioredis client, which is duplicated twice and never touched otherwise. */
+  /** A URL, ioredis options, or an ioredis client, also a `Cluster`, which is duplicated and never touched otherwise. */
   connection: RedisCacheConnection;
   /**
    * Begins all keys, and the channel of invalidations. Pods with one prefix share their values: give it another name when the
@@ -30,10 +30,9 @@ const OVERRIDES = {
   replyMapping: 'legacy',
   socketTimeout: 10_000,
 };
-const ownClient = (connection: RedisCacheConnection) => makeClient(connection, OVERRIDES, '`redisCache()`');
 
 const table = object({
-  connection: connectionOption<RedisCacheConnection>({ cluster: false }),
+  connection: connectionOption(),
   prefix: keyPrefix,
   deadlineMs: timeout({ default: 50 }),
 });
@@ -48,9 +47,9 @@ export function redisCache(options: RedisCacheOptions): CacheLevel2 {
   const maker: Level2Maker = {
     name: 'redis',
     async open(listener) {
-      const [commands, subscriber] = [await ownClient(connection), await ownClient(connection)];
+      const client = await makeClient(connection, OVERRIDES, '`redisCache()`');
       const begin = prefix ?? `nestjs-perf:${applicationName() ?? 'application'}`;
-      const level2 = new RedisLevel2(commands, subscriber, begin, deadlineMs, listener);
+      const level2 = new RedisLevel2(client, begin, deadlineMs, listener);
       await level2.open();
       return level2;
     },

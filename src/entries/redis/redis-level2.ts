@@ -3,14 +3,15 @@ import type { Redis } from 'ioredis';
 import type { Level2, Level2Answer, Level2Listener, Level2Write } from '../../cached-data/level2.js';
 import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
+import { isCluster, reconnectInMs } from './connection.js';
 
 /** Shortest life of an invalidation, milliseconds: it outlives loads in flight. */
 const MIN_KEEP_MS = 60_000;
-/** Failed invalidations that are sent again when Redis is back, and on every ping; beyond this number whole methods. */
-const MAX_UNSENT = 1_000;
 const PING_MS = 10_000;
 const SUBSCRIBE_MS = 1_000;
 const CLOSE_MS = 500;
+/** In a Cluster each node has all messages. */
+const ONE_CONNECTION = { lazyConnect: true, retryStrategy: null };
 /** Other keys are hashed: long ones, and texts that are no Unicode. */
 const READABLE_KEY = /^[\x20-\x7e]{0,200}$/;
 
@@ -51,26 +52,21 @@ interface Scripts {
   perfInvalidate(name: string, keepMs: string, channel: string, message: string): Promise<unknown>;
 }
 
-interface Unsent {
-  readonly method: string;
-  readonly key: string | null;
-  readonly keepMs: number;
-}
-
 /** Cached values in a Redis that all pods share. */
 export class RedisLevel2 implements Level2 {
   private readonly self = randomUUID();
   private readonly scripts: Scripts;
   private readonly channel: string;
-  /** By the Redis key. */
-  private readonly unsent = new Map<string, Unsent>();
+  /** Methods of which an invalidation has failed, and for how long it must be known: all of theirs is invalidated when Redis is back. */
+  private readonly unsent = new Map<string, number>();
   private isReady = false;
-  private hasSubscribed = false;
+  private isOpen = false;
+  private isClosed = false;
+  private subscriber: Redis | null = null;
   private ping: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly commands: Redis,
-    private readonly subscriber: Redis,
     private readonly prefix: string,
     private readonly deadlineMs: number,
     private readonly listener: Level2Listener,
@@ -84,23 +80,19 @@ export class RedisLevel2 implements Level2 {
 
   /** Waits a moment for Redis, so that nothing is missed from the first load on. A Redis that is away is no error. */
   async open(): Promise<void> {
-    const { commands, subscriber, listener } = this;
-    for (const client of [commands, subscriber]) {
-      client.on('error', (error: Error) => listener.report('redisCache', `redisCache(): ${error.message}`));
-    }
+    const { commands } = this;
+    this.reportErrors(commands);
     commands.on('ready', () => {
       this.isReady = true;
       this.sendUnsent();
     });
     commands.on('close', () => (this.isReady = false));
-    subscriber.on('message', (_channel: string, message: string) => this.receive(message));
-    const subscribed = new Promise<void>((resolve) => {
-      subscriber.on('ready', () => void this.subscribe().then(resolve));
+    await within(SUBSCRIBE_MS, async () => {
+      await commands.connect().catch(() => {});
+      await this.listen();
     });
-    const connected = [commands, subscriber].map((client) => client.connect().catch(() => {}));
-    await within(SUBSCRIBE_MS, () => Promise.all([...connected, subscribed]));
     // A gap before the first load misses nothing.
-    this.hasSubscribed = true;
+    this.isOpen = true;
     this.ping = setInterval(() => this.beat(), PING_MS).unref();
   }
 
@@ -114,7 +106,7 @@ export class RedisLevel2 implements Level2 {
       await within(this.deadlineMs, reading);
       if (answer === undefined) return this.wasLate();
       // An invalidation that has failed meanwhile counts too: replies come in order.
-      if (this.isUnsent(method, key)) return null;
+      if (this.unsent.has(method)) return null;
       const [atMs, ageMs, text] = answer;
       return { atMs, value: ageMs === undefined || text === undefined ? null : { ageMs, text } };
     } catch (error) {
@@ -131,40 +123,60 @@ export class RedisLevel2 implements Level2 {
       .catch((error: unknown) => this.failed('write', error));
   }
 
-  invalidate(method: string, key: string | null, keepMs: number): void {
-    const unsent = { method, key, keepMs: Math.max(MIN_KEEP_MS, Math.ceil(keepMs)) };
-    if (!this.isReady) return this.sendLater(unsent);
-    this.send(unsent);
+  invalidate(method: string, key: string | null, givenMs: number): void {
+    const keepMs = Math.max(MIN_KEEP_MS, Math.ceil(givenMs));
+    if (this.isReady) this.send(method, key, keepMs);
+    else this.unsent.set(method, keepMs);
   }
 
   async close(): Promise<void> {
+    this.isClosed = true;
     clearInterval(this.ping);
-    const { commands, subscriber } = this;
-    if (this.isReady) await within(CLOSE_MS, () => commands.quit()).catch(() => {});
+    if (this.isReady) await within(CLOSE_MS, () => this.commands.quit()).catch(() => {});
     this.isReady = false;
-    for (const client of [commands, subscriber]) client.disconnect();
+    this.commands.disconnect();
+    this.subscriber?.disconnect();
   }
 
   /** A connection that is half open owes the answer, and is made anew. Invalidations that failed for want of memory are repeated. */
   private beat(): void {
-    this.subscriber.ping().catch(() => {});
+    this.subscriber?.ping().catch(() => {});
     if (this.isReady) this.sendUnsent();
   }
 
   private sendUnsent(): void {
-    const unsent = [...this.unsent.values()];
+    const unsent = [...this.unsent];
     this.unsent.clear();
-    for (const each of unsent) this.send(each);
+    for (const [method, keepMs] of unsent) this.send(method, null, keepMs);
   }
 
-  private async subscribe(): Promise<void> {
+  /** Subscribes by a connection of its own, which another one follows when it ends. Resolves when the first attempt has ended. */
+  private async listen(failures = 0): Promise<void> {
+    if (this.isClosed) return;
+    const { commands } = this;
+    const server = isCluster(commands) ? pickOne(commands.nodes()) : commands;
+    const listenLater = (): void => {
+      failures += 1;
+      setTimeout(() => void this.listen(failures), reconnectInMs(failures)).unref();
+    };
+    if (server === null) return listenLater();
+    const subscriber = (this.subscriber = server.duplicate(ONE_CONNECTION));
+    this.reportErrors(subscriber);
+    subscriber.on('message', (_channel: string, message: string) => this.receive(message));
+    subscriber.on('end', listenLater);
     try {
-      await this.subscriber.subscribe(this.channel);
-      if (this.hasSubscribed) this.listener.missed();
+      await subscriber.connect();
+      await subscriber.subscribe(this.channel);
+      failures = 0;
+      if (this.isOpen) this.listener.missed();
     } catch (error) {
-      // The connection has gone again; the next one subscribes.
-      this.failed('subscribe', error);
+      if (subscriber.status === 'ready') this.failed('subscribe', error);
+      subscriber.disconnect();
     }
+  }
+
+  private reportErrors(client: Redis): void {
+    client.on('error', (error: Error) => this.listener.report('redisCache', `redisCache(): ${error.message}`));
   }
 
   private receive(message: string): void {
@@ -179,26 +191,14 @@ export class RedisLevel2 implements Level2 {
     }
   }
 
-  private send(unsent: Unsent): void {
-    const { method, key, keepMs } = unsent;
+  private send(method: string, key: string | null, keepMs: number): void {
     const message = JSON.stringify([this.self, method, key]);
     this.scripts
       .perfInvalidate(this.makeKey(method, key), String(keepMs), this.channel, message)
       .catch((error: unknown) => {
         this.failed('invalidate', error);
-        this.sendLater(unsent);
+        this.unsent.set(method, keepMs);
       });
-  }
-
-  private sendLater(unsent: Unsent): void {
-    const kept = this.unsent.size < MAX_UNSENT ? unsent : { ...unsent, key: null };
-    this.unsent.set(this.makeKey(kept.method, kept.key), kept);
-  }
-
-  /** Whether Redis lacks an invalidation of the value. */
-  private isUnsent(method: string, key: string): boolean {
-    if (this.unsent.size === 0) return false;
-    return this.unsent.has(this.makeKey(method)) || this.unsent.has(this.makeKey(method, key));
   }
 
   private wasLate(): null {
@@ -222,3 +222,5 @@ export class RedisLevel2 implements Level2 {
     return `${group}:#${createHash('sha256').update(key, 'utf16le').digest('base64url')}`;
   }
 }
+
+const pickOne = <T>(all: readonly T[]): T | null => all[Math.floor(Math.random() * all.length)] ?? null;

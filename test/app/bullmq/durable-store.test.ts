@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { bullmqStore } from '../../../src/entries/bullmq.js';
-import { connection, obliterate } from '../../fixtures/redis.js';
+import { connection, obliterate, ownCluster } from '../../fixtures/redis.js';
 import { durableStoreContract } from '../../unit/contract/durable-store.contract.js';
 import { MemoryPlace, MemoryStore } from '../../unit/contract/memory-store.js';
 
@@ -27,5 +27,13 @@ durableStoreContract('bullmqStore with an ioredis client', () => {
       client.disconnect();
       await obliterate(queue);
     },
+  };
+});
+
+durableStoreContract('bullmqStore with a Cluster', async () => {
+  const { cluster } = await ownCluster();
+  return {
+    store: ({ worker }) => bullmqStore({ connection: cluster, queue: 'mail', worker }),
+    clean: async () => {},
   };
 });

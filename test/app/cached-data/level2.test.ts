@@ -6,6 +6,7 @@ import { freePort, startRedis } from '../../../scripts/redis.mjs';
 import { cache, Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { redisCache, type RedisCacheConnection } from '../../../src/entries/redis.js';
 import { startApp, type TestApp } from '../../fixtures/app.js';
+import { ownCluster } from '../../fixtures/redis.js';
 import { answering, gate } from '../../fixtures/cached-data.js';
 import { until } from '../../fixtures/until.js';
 
@@ -229,6 +230,33 @@ describe('level 2 in Redis', () => {
     await until('a value in Redis', async () => {
       await catalogue.product(`later ${(id += 1)}`);
       return (await redis.keys('*')).length > 0;
+    });
+  });
+
+  it('is shared in a Cluster, each method in a slot of its own', async () => {
+    const { cluster, keys } = await ownCluster();
+    const [first, second] = [await pod('shop', cluster), await pod('shop', cluster)];
+    await first.catalogue.product('1');
+    await first.catalogue.stock(['a', 'bb']);
+    await until('values in Redis', async () => (await keys('shop:*')).length === 3);
+    await second.catalogue.product('1');
+    await second.catalogue.stock(['a', 'bb']);
+    expect(source.loads).toEqual(['brands', 'brands', 'product 1', 'stock a,bb']);
+    source.price = 2;
+    first.cache.invalidate(Catalogue, 'product', '1');
+    await until('the other pod has heard', async () => (await second.catalogue.product('1'))?.price === 2);
+  });
+
+  it('forgets level 1 when the server of a Cluster that it heard invalidations from is lost', async () => {
+    const { cluster, admins } = await ownCluster();
+    const { catalogue } = await pod('shop', cluster);
+    await catalogue.secret('x');
+    await catalogue.secret('x');
+    expect(source.loads).toEqual(['brands', 'secret x']);
+    for (const admin of admins) await admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await until('level 1 is empty', async () => {
+      await catalogue.secret('x');
+      return source.loads.filter((load) => load === 'secret x').length > 1;
     });
   });
 });

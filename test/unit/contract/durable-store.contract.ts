@@ -27,7 +27,7 @@ export const jobNamed = (id: string, more: Partial<NewDurableJob> = {}): NewDura
 const ranAs = ({ options: _options, ...job }: NewDurableJob): DurableJob => job;
 
 /** What every durable store must do, whatever is behind it. */
-export function durableStoreContract(name: string, makePlace: () => StorePlace): void {
+export function durableStoreContract(name: string, makePlace: () => StorePlace | Promise<StorePlace>): void {
   describe(`${name} as a durable store`, () => {
     const stores: DurableStore[] = [];
     let place: StorePlace | null = null;
@@ -38,7 +38,7 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
       worker: boolean,
       fail: (job: DurableJob, attempt: number) => boolean | Promise<boolean> = () => false,
     ): Promise<{ store: DurableStore; ran: { job: DurableJob; attempt: number }[] }> {
-      place ??= makePlace();
+      place ??= await makePlace();
       const ran: { job: DurableJob; attempt: number }[] = [];
       const store = place.store({ worker });
       stores.push(store);

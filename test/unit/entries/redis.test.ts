@@ -12,14 +12,11 @@ const ENTRIES = [
   ['redisCache', redisCache],
   ['redisHistory()', redisHistory],
 ] as readonly (readonly [string, (options: never) => object])[];
-const OF_ONE_SERVER = 'a URL (`redis:` or `rediss:`), ioredis options or an ioredis client, of one server (no Cluster)';
-const OF_ANY = 'a URL (`redis:` or `rediss:`), ioredis options or an ioredis client';
+const EXPECTED = 'a URL (`redis:` or `rediss:`), ioredis options or an ioredis client';
 const NODE_REDIS = { duplicate: () => ({}), sendCommand: () => {}, multi: () => ({}), options: {} };
 const CLUSTER = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
 
 describe.each(ENTRIES)('%s', (name, entry) => {
-  const expected = name === 'redisHistory()' ? OF_ANY : OF_ONE_SERVER;
-
   it.each([
     'redis://127.0.0.1:6379',
     'rediss://user:secret@cache/3',
@@ -28,6 +25,11 @@ describe.each(ENTRIES)('%s', (name, entry) => {
     { duplicate: () => ({}), pipeline: () => ({}) },
   ])('takes %j', (connection) => {
     expect(() => entry({ connection, prefix: 'shop' } as never)).not.toThrow();
+  });
+
+  it('takes a Cluster', () => {
+    expect(() => entry({ connection: CLUSTER } as never)).not.toThrow();
+    expect(() => entry({ connection: CLUSTER, prefix: 'app:{shop}' } as never)).not.toThrow();
   });
 
   it.each([
@@ -41,7 +43,7 @@ describe.each(ENTRIES)('%s', (name, entry) => {
     [NODE_REDIS, 'an object'],
   ])('refuses the connection %j', (connection, given) => {
     expect(() => entry({ connection } as never)).toThrow(
-      `PERF_ERR_OPTION: \`${name}.connection\` must be ${expected}, got ${given}.`,
+      `PERF_ERR_OPTION: \`${name}.connection\` must be ${EXPECTED}, got ${given}.`,
     );
   });
 
@@ -58,13 +60,10 @@ describe.each(ENTRIES)('%s', (name, entry) => {
   });
 });
 
-it('only the history takes a Cluster', () => {
-  expect(redisHistory({ connection: CLUSTER }).shared).toBe(true);
-  for (const entry of [bullmqStore, redisCache] as ((options: never) => object)[]) {
-    expect(() => entry({ connection: CLUSTER } as never)).toThrow(
-      `.connection\` must be ${OF_ONE_SERVER}, got an object.`,
-    );
-  }
+it.each(['shop', '{}', '{shop', '{}{shop}'])('a queue has a hash tag in a Cluster, which %j is not', (prefix) => {
+  expect(() => bullmqStore({ connection: CLUSTER, prefix })).toThrow(
+    `PERF_ERR_OPTION: \`bullmqStore.prefix\` must be a text with a hash tag, such as \`{bull}\`, for a Cluster, got \`"${prefix}"\` (string).`,
+  );
 });
 
 it.each([

@@ -1,18 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import type { Cluster, Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { applicationName } from '../../../core/application-package.js';
 import { object } from '../../../core/option.js';
 import { keyPrefix } from '../../../core/shared-options.js';
 import { within } from '../../../core/within.js';
 import type { HistoryStore } from '../../../history/history-store.js';
-import { connectionOption, isClient, isCluster, loadRedis, makeClient } from '../connection.js';
-import { OWN_PREFIX, reconnectInMs, type RedisCacheConnection } from '../connection.js';
+import { connectionOption, isClient, loadRedis, makeClient, type RedisCacheConnection } from '../connection.js';
 import { RedisBuckets } from './buckets.js';
 import { RedisFleet } from './fleet.js';
 
 export interface RedisHistoryOptions {
   /** A URL, ioredis options, or an ioredis client, also a `Cluster`, which is duplicated and never touched otherwise. */
-  connection: RedisCacheConnection | Redis | Cluster;
+  connection: RedisCacheConnection;
   /**
    * Before every key. Pods with one prefix are one application: another one needs its own.
    * @default 'perf:history:<name in the application's package.json>', with `-<folder>` behind it below `apps/<folder>/` of a monorepo
@@ -20,10 +19,8 @@ export interface RedisHistoryOptions {
   prefix?: string;
 }
 
-type Connection = RedisHistoryOptions['connection'];
-
 const shape = object({
-  connection: connectionOption<Connection>({ cluster: true }),
+  connection: connectionOption(),
   prefix: keyPrefix,
 });
 
@@ -55,10 +52,8 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
   };
 }
 
-async function connect(connection: Connection): Promise<Redis> {
-  const client = isCluster(connection)
-    ? ((connection as Cluster).duplicate([], clusterOptions(connection as Cluster)) as unknown as Redis)
-    : await makeClient(connection as RedisCacheConnection, OVERRIDES, NEEDED_BY);
+async function connect(connection: RedisCacheConnection): Promise<Redis> {
+  const client = await makeClient(connection, OVERRIDES, NEEDED_BY);
   // Errors are reported by whoever waits for a command.
   client.on('error', () => {});
   try {
@@ -73,23 +68,15 @@ async function connect(connection: Connection): Promise<Redis> {
 
 const NEEDED_BY = '`redisHistory()`';
 const CONNECT_MS = 5_000;
-const EVERY_NODE = {
+/** Without a connection, parts wait in the bounded memory of who counts them. */
+const OVERRIDES = {
   // No greetings: they would count among the application's calls to this server.
   disableClientInfo: true,
+  protocol: 2,
+  enableReadyCheck: false,
   connectTimeout: CONNECT_MS,
   commandTimeout: 5_000,
+  maxRetriesPerRequest: 1,
   // A connection that owes an answer for longer is half open, and made anew.
   socketTimeout: 10_000,
 };
-/** Without a connection, parts wait in the bounded memory of who counts them. */
-const OVERRIDES = { ...EVERY_NODE, protocol: 2, enableReadyCheck: false, maxRetriesPerRequest: 1 };
-
-/** The password and the like stay the application's. */
-const clusterOptions = ({ options }: Cluster, given: object = options.redisOptions ?? {}) => ({
-  ...OWN_PREFIX,
-  lazyConnect: true,
-  enableOfflineQueue: false,
-  enableReadyCheck: true,
-  clusterRetryStrategy: reconnectInMs,
-  redisOptions: { ...given, ...OWN_PREFIX, ...EVERY_NODE },
-});

@@ -23,6 +23,9 @@ const OF_THE_SERVER = [
   'ERR max number of clients reached',
   'Connection is closed.',
   "Stream isn't writeable and enableOfflineQueue options is false",
+  "Cluster isn't ready and enableOfflineQueue options is false",
+  'Too many Cluster redirections. Last error: Error: Connection is closed.',
+  'None of startup nodes is available',
 ];
 const OF_THE_JOB = [
   'The size of job report exceeds the limit 10 bytes',
