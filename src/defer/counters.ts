@@ -24,7 +24,7 @@ export const unstarted = (
 
 /** States of an item: it waits and runs in this process, or is buffered on its way to a queue or store. The rest are ends. */
 const NOWHERE = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
-type ItemState = keyof typeof NOWHERE;
+export type ItemState = keyof typeof NOWHERE;
 
 /** Counts every item from acceptance to its end: each is in one place, so the books always balance. */
 export class Counters {
@@ -78,7 +78,7 @@ export class Counters {
     this.announceIdle();
   }
 
-  complete(from: ItemState, item: Ended): void {
+  complete(from: ItemState | null, item: Ended): void {
     this.record(item, 'completed');
     this.move(from, 'ran');
   }

@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getOrAdd } from '../core/get-or-add.js';
@@ -7,17 +6,19 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
 import { isThenable } from '../core/thenable.js';
 import { within } from '../core/within.js';
-import { Capacity } from './capacity.js';
-import { Counters, nameOrigin, unstarted } from './counters.js';
+import { Counters } from './counters.js';
 import type { AnyWork, ClassWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { DeferredBatchWork, DeferredWork, JobQueue } from './deferred-work.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
 import { durableEntry } from './durable/entry.js';
-import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
+import type { Armed } from './item.js';
+import { JobOutbox } from './outbox/job-outbox.js';
+import type { OutboxShared } from './outbox/outbox.js';
 import type { RequestWork } from './request-work.js';
+import { Room } from './room.js';
 import { BatchLane } from './tasks/batches.js';
-import { ArmedWork, Task, type Armed, type Arming, type TaskRun, type TaskSpec } from './tasks/task.js';
+import { TaskItem, type Arming, type TaskRun, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
 
 const CUT_OFF = 'the application closed before it was done';
@@ -35,8 +36,8 @@ export class DeferEngine {
   /** Requests whose client has left, and whose handler is still busy. */
   readonly undecided = new Set<RequestWork>();
   readonly counters: Counters;
-  /** Capacity for work of this process. Each outbox has its own: a store or queue that is away does not starve the others. */
-  readonly capacity: Capacity;
+  /** Room for work of this process. Each outbox has its own: a store or queue that is away does not starve the others. */
+  readonly room: Room;
   /** Null without a store. One outbox for all durable queues: they are on one server, so where one is away, all are. */
   readonly durable: DurableOutbox | null;
   private readonly queue: TaskQueue;
@@ -56,25 +57,21 @@ export class DeferEngine {
   ) {
     const { batch: limits, concurrency, maxPending, overflow, store } = options;
     this.counters = new Counters(publish, reporter);
-    this.capacity = new Capacity(overflow, maxPending);
-    this.queue = new TaskQueue(concurrency, this.capacity, this.counters);
+    this.room = new Room(overflow, maxPending);
+    this.queue = new TaskQueue(concurrency, this.room, this.counters);
     const report = (cause: string, message: string): void => reporter.report(cause, message);
     this.shared = { limits, counters: this.counters, report };
-    this.durable = store === null ? null : new DurableOutbox(store, this.outboxCapacity(), this.shared);
+    this.durable = store === null ? null : new DurableOutbox(store, this.openRoom(), this.shared);
   }
 
   armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id: string = randomUUID()): Armed | null {
-    if (!this.takeCapacity(spec.name, arming)) return null;
-    const { sequence, when, origin } = arming;
-    // Keeps the async context in which it is armed.
-    const resource = new AsyncResource('PerfDeferredTask');
-    const accept = (item: ArmedWork): void => this.queue.accept(new Task(spec, sequence, [item], run, resource));
-    return new ArmedWork(id, spec, when, origin, this.queue, accept);
+    const queueUp = (one: TaskItem): void => this.queue.accept(one, arming.sequence);
+    const item = new TaskItem(id, spec, arming, this.queue, queueUp, run);
+    return item.takeRoom() ? item : null;
   }
 
   armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): Armed | null {
-    const { when, origin, sequence } = arming;
-    if (work.durable) return this.durable!.arm(durableEntry(work, data, origin), when, sequence);
+    if (work.durable) return this.durable!.arm(durableEntry(work, data, arming.origin), arming.when);
     const id = work.id ?? randomUUID();
     if (work.kind === 'one') {
       const run: TaskRun = ({ info }) => {
@@ -83,27 +80,34 @@ export class DeferEngine {
       };
       return this.armTask(work, run, arming, id);
     }
-    if (!this.takeCapacity(work.name, arming)) return null;
-    const add = (item: ArmedWork): void => {
-      const lanes = getOrAdd(this.lanes, instance as DeferredBatchWork, () => new Map<string, BatchLane>());
-      const key = BatchLane.makeKey(work);
-      const open = () => new BatchLane(instance as DeferredBatchWork, work, this.queue, () => void lanes.delete(key));
-      getOrAdd(lanes, key, open).add(item);
-    };
-    return new ArmedWork(id, work, when, origin, this.queue, add, data);
+    const queueUp = (one: TaskItem): void => this.queue.accept(one, this.findLane(work, instance as DeferredBatchWork));
+    const item = new TaskItem(id, work, arming, this.queue, queueUp, null, data);
+    return item.takeRoom() ? item : null;
+  }
+
+  private findLane(work: ClassWork, instance: DeferredBatchWork): BatchLane {
+    const lanes = getOrAdd(this.lanes, instance, () => new Map<string, BatchLane>());
+    const key = BatchLane.makeKey(work);
+    return getOrAdd(lanes, key, () => new BatchLane(instance, work, this.queue, () => void lanes.delete(key)));
   }
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
-  armJob(queue: JobQueue, name: string, data: unknown, options: object | undefined, arming: Arming): Armed | null {
+  armJob(
+    queue: JobQueue,
+    name: string,
+    data: unknown,
+    options: object | undefined,
+    origin: Arming['origin'],
+  ): Armed | null {
     const open = (): JobOutbox => {
-      const capacity = this.outboxCapacity();
+      const room = this.openRoom();
       // An application that opens a queue for each tenant would keep all of them here.
-      capacity.onReleased = () => void (capacity.isEmpty && this.jobs.delete(queue));
-      return new JobOutbox(queue, capacity, this.shared);
+      room.onReleased = () => void (room.isEmpty && this.jobs.delete(queue));
+      return new JobOutbox(queue, room, this.shared);
     };
     const outbox = getOrAdd(this.jobs, queue, open);
     if (this.closed) outbox.close(CUT_OFF);
-    return outbox.arm(name, data, options, arming);
+    return outbox.arm(name, data, options, origin);
   }
 
   /** Counts a handler that has started. Call the returned function once, when the handler's work is armed. */
@@ -120,11 +124,11 @@ export class DeferEngine {
     return this.counters.whenIdle();
   }
 
-  /** Why there is no room for new work: a reason for each capacity that is full. */
+  /** Why there is no room for new work: a reason for each that is full. */
   whyFull(): string[] {
-    const { capacity, durable } = this;
-    const capacities = durable?.needsMemory === true ? [capacity, durable.capacity] : [capacity];
-    return capacities.filter(({ left }) => left <= 0).map(({ whyFull }) => whyFull);
+    const { room, durable } = this;
+    const rooms = durable?.needsMemory === true ? [room, durable.room] : [room];
+    return rooms.filter(({ left }) => left <= 0).map(({ whyFull }) => whyFull);
   }
 
   /** Finishes or hands over what was accepted, within the deadline. What comes later is accepted as well, until {@link drain}. */
@@ -150,7 +154,11 @@ export class DeferEngine {
     await this.finish(deadlineMs);
     this.closed = true;
     const closing = `were cut off after ${deadlineMs} ms`;
-    const inProcess = [this.queue, ...this.allLanes(), ...this.jobs.values()].flatMap((part) => part.close(CUT_OFF));
+    const inProcess = [
+      ...this.queue.close(CUT_OFF),
+      ...this.allLanes().flatMap((lane) => lane.dropAll(CUT_OFF)),
+      ...Array.from(this.jobs.values(), (outbox) => outbox.close(CUT_OFF)).flat(),
+    ];
     this.reportCut(`deferred tasks ${closing}`, inProcess, 'make the work durable');
     const unstored = durable?.close(CUT_OFF) ?? [];
     this.reportCut(`durable jobs that were not stored ${closing}`, unstored, 'give the store a `spillPath`');
@@ -194,21 +202,9 @@ export class DeferEngine {
     return [...this.lanes.values()].flatMap((lanes) => [...lanes.values()]);
   }
 
-  private outboxCapacity(): Capacity {
+  private openRoom(): Room {
     const { overflow, maxPending, maxPendingBytes } = this.options;
-    return new Capacity(overflow, maxPending, maxPendingBytes);
-  }
-
-  /** Takes capacity of this process; false when the policy drops the new work, which is then counted. */
-  private takeCapacity(name: string, { origin, sequence }: Arming): boolean {
-    const { capacity } = this;
-    const dropOldest = (): boolean => {
-      const [oldest] = [this.queue, ...this.allLanes()].toSorted((a, b) => a.oldestMs - b.oldestMs);
-      return oldest!.dropOldest() || sequence.dropArmed(capacity);
-    };
-    if (capacity.takeFor(name, dropOldest)) return true;
-    this.counters.drop(null, unstarted(name, nameOrigin(origin), false), capacity.whyFull);
-    return false;
+    return new Room(overflow, maxPending, maxPendingBytes);
   }
 }
 

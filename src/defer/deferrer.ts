@@ -20,7 +20,8 @@ import type {
 import { durableEntry } from './durable/entry.js';
 import type { RejectedWork } from './spill/dead-letters.js';
 import { openRequestWork } from './request-work.js';
-import { TaskSequence, type Armed, type Arming } from './tasks/task.js';
+import type { Armed } from './item.js';
+import { TaskSequence, type Arming } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 import { isThenable } from '../core/thenable.js';
 
@@ -155,7 +156,7 @@ export class Deferrer {
     if (typeof queue?.addBulk !== 'function') {
       throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
-    this.arm(null, (arming) => engine.armJob(queue, name, data, options, arming));
+    this.arm(null, (arming) => engine.armJob(queue, name, data, options, arming.origin));
   }
 
   /** Resolves when nothing is pending, running, or waiting to be stored, and no ended response still awaits its close. */

@@ -1,30 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import type { PerfError } from '../core/perf.error.js';
 import type { RequestState } from '../request/request-state.js';
-import { NEWER, type Capacity } from './capacity.js';
 import type { DeferWhen } from './deferred-work.js';
-import { TaskSequence, type Armed } from './tasks/task.js';
+import type { Armed, HandlerCall } from './item.js';
+import { TaskSequence } from './tasks/task.js';
 
 /** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
 
-/** The call of a decorated handler that has armed work. */
-interface HandlerCall {
-  readonly works: object;
-  /** {@link RequestWork.size} when it began. */
-  readonly place: number;
-  /** It has failed, and may be tried again. */
-  readonly retractable: boolean;
-}
-
-interface ArmedEntry {
-  readonly entry: Armed;
-  readonly call: HandlerCall | null;
-}
-
 /** Work that one request has armed, in order. The final status decides over it; without one, the end of the handler does. */
 export class RequestWork extends TaskSequence {
-  private armed: ArmedEntry[] = [];
+  private armed: Armed[] = [];
   private decision: { readonly status: number | null; readonly success: boolean } | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
@@ -48,10 +34,11 @@ export class RequestWork extends TaskSequence {
   arm(entry: Armed, call: HandlerCall | null = null): void {
     if (entry.written !== undefined && this.decision === null) this.waitFor(entry.written);
     if (this.decision !== null) return this.settle(entry, entry.when ?? 'always');
-    const called = ({ call: other }: ArmedEntry, at: number): boolean =>
-      call !== null && at >= call.place && other !== null && other.works !== call.works;
-    const at = this.armed.findIndex(called);
-    this.armed.splice(at < 0 ? this.armed.length : at, 0, { entry, call });
+    [entry.line, entry.call] = [this.armed, call];
+    const isCalled = ({ call: other }: Armed, at: number): boolean =>
+      call !== null && at >= call.place && (other?.works ?? call.works) !== call.works;
+    const at = this.armed.findIndex(isCalled);
+    this.armed.splice(at < 0 ? this.armed.length : at, 0, entry);
     if (this.abandoned !== null) this.watch(this.abandoned);
   }
 
@@ -77,18 +64,12 @@ export class RequestWork extends TaskSequence {
     };
   }
 
-  /** Takes back what a call that has failed has armed. */
+  /** Takes back what a handler has armed when it failed: it is tried again. */
   retract(works: object): void {
-    const isRetracted = ({ call }: ArmedEntry): boolean => call?.retractable === true && call.works === works;
-    const retracted = this.armed.filter(isRetracted);
-    this.armed = this.armed.filter((one) => !isRetracted(one));
-    for (const { entry } of retracted) entry.discard();
-  }
-
-  override dropArmed(capacity: Capacity): boolean {
-    const at = this.armed.findIndex(({ entry }) => entry.capacity === capacity);
-    if (at >= 0) this.armed.splice(at, 1)[0]!.entry.drop!(NEWER);
-    return at >= 0;
+    for (const entry of this.armed.filter(({ call }) => call?.hasFailed === true && call.works === works)) {
+      this.armed.splice(this.armed.indexOf(entry), 1);
+      entry.discard();
+    }
   }
 
   ended(state: RequestState): void {
@@ -127,7 +108,8 @@ export class RequestWork extends TaskSequence {
     this.undecided.delete(this);
     const { armed } = this;
     this.armed = [];
-    for (const { entry } of armed) this.settle(entry, entry.when ?? 'success');
+    for (const entry of armed) entry.line = null;
+    for (const entry of armed) this.settle(entry, entry.when ?? 'success');
   }
 
   private settle(entry: Armed, when: DeferWhen): void {

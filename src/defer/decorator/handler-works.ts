@@ -9,7 +9,7 @@ import { nameOrigin, unstarted } from '../counters.js';
 import type { DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import { openRequestWork, type RequestWork, runsAfter } from '../request-work.js';
-import type { Armed } from '../tasks/task.js';
+import type { Armed } from '../item.js';
 import type { WorkOptions } from '../work-options.js';
 import type { Declaration, DeclaredWork } from './defer-work.decorator.js';
 import type { AnyWork, ClassWork, WorkProviders } from './work-providers.js';
@@ -159,7 +159,7 @@ export class HandlerWorks implements RunsHandlers {
   private place(end: HandlerEnd, armings: readonly Ready[]): Promise<void> | undefined {
     const { works, requestWork, place, success } = end;
     for (const armed of armings) {
-      if (armed !== null && !isRefusal(armed)) requestWork.arm(armed, { works, place, retractable: !success });
+      if (armed !== null && !isRefusal(armed)) requestWork.arm(armed, { works, place, hasFailed: !success });
     }
     const refusal = armings.find(isRefusal) ?? null;
     requestWork.handlerEnded(success && refusal === null);

@@ -2,14 +2,13 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { PerfError } from '../../core/perf.error.js';
 import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
-import type { Capacity } from '../capacity.js';
 import type { DeferWhen } from '../deferred-work.js';
-import type { Group } from '../outbox/bulk-sender.js';
-import { Outbox, OutboxItem, type OutboxShared } from '../outbox/outbox.js';
+import { OutboxItem } from '../outbox/outbox-item.js';
+import { Outbox, type Group, type OutboxShared } from '../outbox/outbox.js';
+import type { Room } from '../room.js';
 import { DeadLetters } from '../spill/dead-letters.js';
 import { ProcessFolder } from '../spill/process-folder.js';
 import { Spill } from '../spill/spill.js';
-import type { Armed, TaskSequence } from '../tasks/task.js';
 import type { DurableStore, DurableStoreHost } from './durable-store.js';
 import { makeDurableJob, type DurableEntry } from './entry.js';
 
@@ -26,7 +25,7 @@ const MAX_TAKEN_A_TURN = 1_000;
 
 type Item = OutboxItem<DurableEntry>;
 
-/** Durable work on its way to the store. With a spill it is on disk first, and stays there alone while memory has no capacity for it. */
+/** Durable work on its way to the store. With a spill it is on disk first, and stays there alone while memory has no room for it. */
 export class DurableOutbox extends Outbox<DurableEntry> {
   readonly target: DurableStore;
   readonly dead: DeadLetters;
@@ -35,8 +34,8 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   private isTakingBack = false;
   private adopted: Promise<void> | null = null;
 
-  constructor(store: DurableStore, capacity: Capacity, shared: OutboxShared) {
-    super('durable work', true, capacity, shared);
+  constructor(store: DurableStore, room: Room, shared: OutboxShared) {
+    super('durable work', true, room, shared, Infinity);
     const { counters, report } = shared;
     this.target = store.forApplication?.() ?? store;
     const { spill } = store;
@@ -44,7 +43,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.spill = this.folder && new Spill(this.folder, spill!, counters, report);
     const ofDead = { ...spill, maxBytes: MAX_DEAD_BYTES };
     this.dead = new DeadLetters(this.folder && new Spill(this.folder, ofDead, { move() {} }, report, 'dead'), report);
-    if (this.spill !== null) capacity.onReleased = () => void this.takeBack();
+    if (this.spill !== null) room.onReleased = () => void this.takeBack();
   }
 
   /** No disk takes new work. */
@@ -112,66 +111,65 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.shared.report(cause, `${cause}: ${why}`);
   }
 
-  /** Null when the policy drops it. With a spill its capacity comes first, and the disk's where there is none. @throws PERF_ERR_DEFER_FULL with `'reject'` */
-  arm(entry: DurableEntry, when: DeferWhen | null, sequence?: TaskSequence): Armed | null {
+  /** Null when the policy drops it. With a spill its room comes first, and the disk's where there is none. @throws PERF_ERR_DEFER_FULL with `'reject'` */
+  arm(entry: DurableEntry, when: DeferWhen | null): Item | null {
     const { spill } = this;
-    if (spill === null) return this.armInMemory(entry, when, sequence);
-    const item = new OutboxItem(this, entry, when);
-    item.hasCapacity = this.capacity.take(item.bytes);
-    if (!item.hasCapacity && this.needsMemory) return this.armInMemory(entry, when, sequence);
-    return this.write(spill, item);
+    const item = new OutboxItem<DurableEntry>(this, entry, when);
+    if (spill !== null && (this.room.take(item) || !this.needsMemory)) return this.write(spill, item);
+    return item.takeRoom() ? item : null;
   }
 
   /** Its answer waits for the disk. It may be stored sooner. */
   private write(spill: Spill, item: Item): Item {
     item.written = spill.append(item.parcel).then((place) => {
-      if (!item.isOver) item.place = place;
-      else if (place !== null) spill.strike([place]);
-      // Its request may go on for long.
-      if (place !== null && !item.hasCapacity) item.dropData();
-      return place === null && this.capacity.overflow === 'reject' ? unwrittenError(item.name) : null;
+      if (place !== null) {
+        item.place = place;
+        this.room.keep(item);
+        if (item.isOver) this.forget([item]);
+        // Its request may go on for long.
+        if (!item.hasRoom) item.dropData();
+      }
+      return place === null && this.room.overflow === 'reject' ? unwrittenError(item.name) : null;
     });
     return item;
   }
 
   override add(item: Item): void {
-    if (item.hasCapacity) return super.add(item);
-    this.shared.counters.move(null, 'buffered');
+    if (item.hasRoom) return super.add(item);
+    item.enter('buffered');
     void item.written!.then(() => this.park(item));
   }
 
-  /** Memory has no capacity for it, and lets go of it where it is on disk. */
+  /** Memory has no room for it, and lets go of it where it is on disk. */
   private park(item: Item): void {
-    const { capacity } = this;
+    const { room } = this;
     if (item.place !== null) {
       item.place.segment.park(item.place.offset);
       return void this.takeBack();
     }
-    item.hasCapacity = !this.closed && capacity.take(item.bytes);
-    if (item.hasCapacity) this.send(item);
-    else this.drop(item, capacity.whyFull);
+    if (!this.closed && room.take(item)) this.send(item);
+    else item.drop(this.closed ? 'the application has closed' : room.whyFull);
   }
 
   /** Resolves when it is on disk or in the store; rejects when the store refuses it for good. @throws PERF_ERR_DEFER_FULL, PERF_ERR_STORE */
   async enqueue(entry: DurableEntry): Promise<void> {
-    const { capacity, spill } = this;
+    const { room, spill } = this;
     if (this.closed) {
       throw new PerfError('PERF_ERR_STORE', `"${entry.name}" cannot be stored: the application has closed.`);
     }
     await new Promise<void>((resolve, reject) => {
       const ended = (error: Error | null): void => (error === null ? resolve() : reject(error));
-      const item = new OutboxItem(this, entry, null, ended);
-      item.hasCapacity = capacity.take(item.bytes);
-      if (!item.hasCapacity && this.needsMemory) throw capacity.deferFullError(entry.name);
+      const item = new OutboxItem<DurableEntry>(this, entry, null, ended);
+      if (!room.take(item) && this.needsMemory) throw room.makeFullError(entry.name);
       if (spill !== null) void this.write(spill, item).written!.then(() => item.place !== null && resolve());
       this.add(item);
     });
   }
 
-  /** Sends dead letters with these ids again, all without ids; returns how many there was capacity for. */
+  /** Sends dead letters with these ids again, all without ids; returns how many there was room for. */
   async resend(ids?: readonly string[]): Promise<number> {
-    const { capacity, dead, spill } = this;
-    const letters = dead.take(ids, Math.max(0, capacity.left));
+    const { room, dead, spill } = this;
+    const letters = dead.take(ids, Math.max(0, room.left));
     let sent = 0;
     const sending = letters.map(async (letter) => {
       const item = new OutboxItem<DurableEntry>(this, letter.entry);
@@ -179,7 +177,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       if (spill !== null && item.place === null) return dead.keep(letter);
       // A crash before this is on disk sends it twice, under one id.
       dead.delete(letter);
-      capacity.fill(item.bytes);
+      room.add(item);
       this.add(item);
       sent += 1;
     });
@@ -194,7 +192,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return { key, limits: { maxJobs: together.maxItems, maxWaitMs: together.maxWaitMs }, isOneJob: true };
   }
 
-  override async store(items: readonly Item[]): Promise<void> {
+  protected override async store(items: readonly Item[]): Promise<void> {
     const jobs = items.map(({ parcel, status }) => makeDurableJob(parcel, status));
     const adding = this.target.add(jobs, { batch: items[0]!.parcel.together !== null });
     await new Promise((resolve, reject) => {
@@ -207,7 +205,6 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   override forget(items: readonly Item[]): void {
     const places = items.flatMap(({ place }) => place ?? []);
     if (places.length > 0) this.spill!.strike(places);
-    super.forget(items);
   }
 
   /** Its entry is struck off once the dead letter is on disk; else it is sent again at the next start. */
@@ -219,10 +216,10 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.dead.add(item.parcel, error, () => void strike());
   }
 
-  /** Sends what is on disk only, a segment at a time, once there is capacity. */
+  /** Sends what is on disk only, a segment at a time, once there is room. */
   private async takeBack(): Promise<void> {
-    const { spill, capacity } = this;
-    if (spill === null || this.isTakingBack || this.closed || !spill.parked || capacity.left < 1) return;
+    const { spill, room } = this;
+    if (spill === null || this.isTakingBack || this.closed || !spill.parked || room.left < 1) return;
     this.isTakingBack = true;
     const taken = await spill.takeParked().catch(() => null);
     if (taken === null) await sleep(READ_AGAIN_MS, undefined, { ref: false });
@@ -232,7 +229,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       if (this.closed) break;
       const item = new OutboxItem<DurableEntry>(this, entry);
       item.place = place;
-      capacity.fill(item.bytes);
+      // Counted where it was parked, or found.
+      item.state = 'buffered';
+      room.add(item);
       this.send(item);
     }
     this.isTakingBack = false;

@@ -1,17 +1,15 @@
 import { AsyncResource } from 'node:async_hooks';
 import { inRootContext } from '../../core/root-context.js';
-import { NEWER } from '../capacity.js';
 import type { DeferredBatchWork } from '../deferred-work.js';
 import type { WorkOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
-import { Task, TaskSequence, type ArmedWork, type TaskRun, type TaskSpec } from './task.js';
+import { Task, TaskSequence, type TaskItem, type TaskRun, type TaskSpec } from './task.js';
 
 type BatchSpec = TaskSpec & Pick<WorkOptions, 'batch'>;
 const KEYS = ['name', 'timeoutMs', 'attempts', 'backoffMs', 'maxBackoffMs', 'batch'] as const;
 
 /** Collects the items of one work with `runBatch`. One batch runs at a time: what comes meanwhile makes the next one. */
 export class BatchLane extends TaskSequence {
-  private readonly waiting: ArmedWork[] = [];
   private timer: NodeJS.Timeout | undefined;
   /** Waiting items must run, whether or not they fill a batch. */
   private due = false;
@@ -35,10 +33,16 @@ export class BatchLane extends TaskSequence {
     return this.waiting.length < (this.due ? 1 : this.spec.batch.maxItems);
   }
 
+  override push(item: TaskItem): void {
+    super.push(item);
+    if (this.isEmpty) this.timer ??= inRootContext(() => setTimeout(this.flush, this.spec.batch.maxWaitMs).unref());
+  }
+
   override shift(): Task | null {
     if (this.isEmpty) return null;
     this.stopTimer();
     const items = this.waiting.splice(0, this.spec.batch.maxItems);
+    for (const item of items) item.line = null;
     this.due = this.waiting.length > 0;
     const listItems = () => items.map(({ id, data }) => ({ id, data }));
     const run: TaskRun = ({ info }) => this.work.runBatch(listItems(), info);
@@ -49,12 +53,9 @@ export class BatchLane extends TaskSequence {
     if (this.waiting.length === 0 && !this.engaged && this.retrying === null) this.onIdle();
   }
 
-  add(item: ArmedWork): void {
-    this.queue.counters.move(null, 'waiting');
-    if (this.queue.closed) return this.drop(item, 'the application has closed');
-    this.waiting.push(item);
-    if (!this.isEmpty) this.queue.engage(this);
-    else this.timer ??= inRootContext(() => setTimeout(this.flush, this.spec.batch.maxWaitMs).unref());
+  override dropAll(why: string): string[] {
+    this.stopTimer();
+    return super.dropAll(why);
   }
 
   readonly flush = (): void => {
@@ -63,28 +64,6 @@ export class BatchLane extends TaskSequence {
     if (this.due) this.queue.engage(this);
     else this.disengaged();
   };
-
-  get oldestMs(): number {
-    return this.waiting[0]?.acceptedMs ?? Infinity;
-  }
-
-  dropOldest(): boolean {
-    const item = this.waiting.shift();
-    if (item !== undefined) this.drop(item, NEWER);
-    return item !== undefined;
-  }
-
-  close(reason: string): string[] {
-    this.stopTimer();
-    const left = this.waiting.splice(0);
-    for (const item of left) this.drop(item, reason);
-    return left.map(() => this.spec.name);
-  }
-
-  private drop(item: ArmedWork, why: string): void {
-    this.queue.capacity.release();
-    this.queue.counters.drop('waiting', item.describeEnd(), why);
-  }
 
   private stopTimer(): void {
     clearTimeout(this.timer);

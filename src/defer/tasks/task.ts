@@ -1,28 +1,14 @@
-import type { AsyncResource } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
-import type { PerfError } from '../../core/perf.error.js';
-import type { Capacity } from '../capacity.js';
-import { nameOrigin, unstarted, type Counters, type Ended, type Origin } from '../counters.js';
+import { nameOrigin, type Counters, type Origin } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
+import { Item } from '../item.js';
+import type { Room } from '../room.js';
 import type { WorkOptions } from '../work-options.js';
 import type { Attempt, AttemptDetails } from './attempt.js';
 
 export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | 'backoffMs' | 'maxBackoffMs'> {
   readonly name: string;
-}
-
-/** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
-export interface Armed {
-  readonly name: string;
-  /** Null is the default: success while the request is open, anything once it has been decided. */
-  readonly when: DeferWhen | null;
-  /** Resolves, and never rejects, when it is on disk, or not in time: with why a route answers 503 then. The answer waits for it. */
-  readonly written?: Promise<PerfError | null>;
-  /** The capacity that it gives back when it is dropped for newer work; none where it is not dropped. */
-  readonly capacity?: Capacity | null;
-  drop?(why: string): void;
-  commit(status: number | null): void;
-  discard(): void;
 }
 
 export interface Arming {
@@ -33,75 +19,55 @@ export interface Arming {
 
 export type TaskRun = (attempt: Pick<Attempt<unknown>, 'details' | 'info'>) => unknown;
 
-/** One item of in-process work, from the moment it is armed. */
-export class ArmedWork implements Armed {
-  /** Final status of the response; null outside a request. */
-  status: number | null = null;
-  names = nameOrigin(null);
-  acceptedMs = 0;
+/** One item of in-process work: a task of its own, or one of a batch, which its lane runs. */
+export class TaskItem extends Item {
+  names;
+  private origin: Origin | null;
+  /** Keeps the async context in which it is armed. */
+  private readonly resource: AsyncResource | null;
 
   constructor(
     readonly id: string,
-    private readonly spec: TaskSpec,
-    readonly when: DeferWhen | null,
-    private origin: Origin | null,
-    private readonly queue: { readonly capacity: Capacity; readonly counters: Counters },
-    private accept: ((item: ArmedWork) => void) | null,
+    readonly spec: TaskSpec,
+    { when, origin }: Arming,
+    queue: { readonly room: Room; readonly counters: Counters },
+    private queueUp: ((item: TaskItem) => void) | null,
+    private run: TaskRun | null,
     readonly data?: unknown,
-  ) {}
+  ) {
+    super(spec.name, when, 0, false, queue.room, queue.counters);
+    this.origin = origin;
+    this.names = nameOrigin(origin);
+    this.resource = run === null ? null : new AsyncResource('PerfDeferredTask');
+  }
 
   /** Lets go of the request: a backlog of work must not be a backlog of requests and sockets. */
-  commit(status: number | null): void {
-    const { accept } = this;
-    this.status = status;
-    this.acceptedMs = performance.now();
+  protected override accept(): void {
+    const { queueUp } = this;
     this.names = nameOrigin(this.origin);
-    this.origin = this.accept = null;
-    accept?.(this);
+    this.origin = this.queueUp = null;
+    queueUp?.(this);
   }
 
-  get name(): string {
-    return this.spec.name;
-  }
-
-  get capacity(): Capacity {
-    return this.queue.capacity;
-  }
-
-  discard(): void {
-    this.capacity.release();
-  }
-
-  drop(why: string): void {
-    this.discard();
-    this.queue.counters.drop(null, unstarted(this.name, nameOrigin(this.origin), false), why);
-  }
-
-  /** For its record. `startedMs` null: it has not started. */
-  describeEnd(startedMs: number | null = null, runMs = 0, attempt = 1): Ended {
-    const waitMs = (startedMs ?? performance.now()) - this.acceptedMs;
-    return { ...unstarted(this.name, this.names, false), waitMs, runMs, attempt: Math.max(1, attempt) };
+  makeTask(sequence: TaskSequence): Task {
+    const { run, resource } = this;
+    this.run = this.line = null;
+    return new Task(this.spec, sequence, [this], run, resource!);
   }
 }
 
 /** Unit of the queue of this process: one item, or a batch that runs, fails and is tried again together. */
-export class Task implements Linked<Task> {
-  previous: Task | null = null;
-  next: Task | null = null;
+export class Task {
   attempt = 0;
 
   constructor(
     readonly spec: TaskSpec,
     readonly sequence: TaskSequence,
-    readonly items: readonly ArmedWork[],
+    readonly items: readonly TaskItem[],
     private run: TaskRun | null,
     readonly resource: AsyncResource,
     private readonly isBatch = false,
   ) {}
-
-  get size(): number {
-    return this.items.length;
-  }
 
   get details(): AttemptDetails {
     const { id, status, names } = this.items[0]!;
@@ -121,29 +87,36 @@ export class Task implements Linked<Task> {
 export class TaskSequence implements Linked<TaskSequence> {
   previous: TaskSequence | null = null;
   next: TaskSequence | null = null;
-  private readonly tasks: Task[] = [];
+  protected readonly waiting: TaskItem[] = [];
   /** The task that failed and waits for its next attempt: it keeps its place. */
   retrying: Task | null = null;
   /** One of its tasks is running, or it is in the line of sequences that may run. */
   engaged = false;
 
   get isEmpty(): boolean {
-    return this.tasks.length === 0;
+    return this.waiting.length === 0;
   }
 
-  push(task: Task): void {
-    this.tasks.push(task);
+  push(item: TaskItem): void {
+    item.enter('waiting');
+    item.line = this.waiting;
+    this.waiting.push(item);
   }
 
   shift(): Task | null {
-    return this.tasks.shift() ?? null;
+    return this.waiting.shift()?.makeTask(this) ?? null;
   }
 
   /** None of its tasks runs or waits for its turn. */
   disengaged(): void {}
 
-  /** Drops the work that was armed first with this capacity and is not decided yet; false when there is none. */
-  dropArmed(_capacity: Capacity): boolean {
-    return false;
+  /** Drops all that waits, and returns its names. */
+  dropAll(why: string): string[] {
+    const { retrying } = this;
+    this.retrying = null;
+    for (const item of retrying?.items ?? []) item.drop(why, retrying!.attempt);
+    const left = [...this.waiting];
+    for (const item of left) item.drop(why);
+    return [...(retrying?.items ?? []), ...left].map(({ name }) => name);
   }
 }

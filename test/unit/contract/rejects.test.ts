@@ -3,7 +3,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { handlePrototype, temporaryFolder } from '../../fixtures/disk.js';
 import { queueName, queueNamed } from '../../fixtures/redis.js';
 import { until } from '../../fixtures/until.js';
-import { engineWith, OUTSIDE } from '../defer/engine.fixture.js';
+import { engineWith } from '../defer/engine.fixture.js';
 import { getOrAdd, NO_WORKER } from '../defer/durable-entry.js';
 import { expectBalanced } from '../defer/balanced.js';
 import { MemoryPlace, MemoryStore } from './memory-store.js';
@@ -13,7 +13,7 @@ it('what BullMQ refuses for good of the own queue is told and counted; the rest 
   const { engine, reports } = engineWith();
   onTestFinished(() => engine.drain(100));
   const add = (name: string, data: unknown, opts?: object): void =>
-    engine.armJob(queue, name, data, opts, OUTSIDE)!.commit(null);
+    engine.armJob(queue, name, data, opts, null)!.commit(null);
   for (let i = 0; i < 7; i++) add('small', { i });
   add('large', 'x'.repeat(100), { jobId: 'large-1', sizeLimit: 10 });
   // It is one job's fault only where others get through.

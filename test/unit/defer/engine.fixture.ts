@@ -8,8 +8,6 @@ import type { DeferInfo } from '../../../src/defer/deferred-work.js';
 import { TaskSequence, type Arming } from '../../../src/defer/tasks/task.js';
 
 export const armingIn = (sequence: TaskSequence): Arming => ({ when: null, origin: null, sequence });
-/** As of code outside a request. */
-export const OUTSIDE = armingIn(new TaskSequence());
 
 /** A request that was answered with 200. */
 export const answered = { response: null, aborted: false, status: 200 } as RequestState;

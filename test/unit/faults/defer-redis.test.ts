@@ -154,7 +154,7 @@ describe('deferred work while Redis fails', () => {
     deferrer.addJob(mail, 'welcome', { id: 'late' });
     await until('jobs to be dropped', () => deferrer.stats().dropped > 0);
     expect(deferrer.stats()).toMatchObject({ accepted: 4, buffered: 1, dropped: 3, failed: 0 });
-    const why = 'deferred work "mail/welcome" dropped: queue "mail" has not taken it for 10 minutes.';
+    const why = 'deferred work "mail/welcome" dropped: its queue has not taken it for 10 minutes.';
     expect(warnings.filter((text) => text.includes('dropped'))).toEqual([why]);
     await durableRedis({ port: redis.port });
     await deferrer.idle();

@@ -65,7 +65,7 @@ describe('durable work in front of a store that comes and goes', () => {
         expectBalanced(engine.stats());
         expect(engine.stats()).toMatchObject({ accepted: 60, stored: 60, dropped: 0, buffered: 0 });
         expect(known()).toEqual(ids.toSorted());
-        expect(durable.capacity.isEmpty).toBe(true);
+        expect(durable.room.isEmpty).toBe(true);
         await until('all to be struck off', () => spilledIn(path).ids.length === 0);
       }
     },
@@ -85,7 +85,7 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.idle();
     expect(known()).toEqual(['in memory', 'late', 'on disk']);
     expect(engine.stats()).toMatchObject({ accepted: 3, stored: 3, dropped: 0, buffered: 0 });
-    expect(durable.capacity.isEmpty).toBe(true);
+    expect(durable.room.isEmpty).toBe(true);
     await until('all to be struck off', () => spilledIn(path).ids.length === 0);
   });
 
@@ -121,7 +121,7 @@ describe('durable work in front of a store that comes and goes', () => {
   it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
     const { engine, durable, known } = await start({ maxPending: 2, overflow: 'drop-old' });
     const request = new RequestWork(new Set());
-    for (const id of ['a', 'b', 'c', 'd']) request.arm(durable.arm(getOrAdd(id), null, request)!);
+    for (const id of ['a', 'b', 'c', 'd']) request.arm(durable.arm(getOrAdd(id), null)!);
     request.ended(answered);
     await engine.idle();
     expect(known()).toEqual(['c', 'd']);
@@ -136,7 +136,7 @@ describe('durable work in front of a store that comes and goes', () => {
     place.away = false;
     await engine.idle();
     expect(known()).toEqual(ids);
-    expect(durable.capacity.isEmpty).toBe(true);
+    expect(durable.room.isEmpty).toBe(true);
     expect(reports.filter((report) => report.includes('EMFILE'))).toEqual([
       expect.stringContaining('spill: could not read: EMFILE'),
     ]);
@@ -152,7 +152,7 @@ describe('durable work in front of a store that comes and goes', () => {
     };
     const before = heldBytes();
     for (let i = 0; i < count; i++) {
-      const armed = durable.arm(getOrAdd(`e-${i}`, `${i}`.padEnd(bytes, 'x')), null, request)!;
+      const armed = durable.arm(getOrAdd(`e-${i}`, `${i}`.padEnd(bytes, 'x')), null)!;
       request.arm(armed);
       await armed.written;
     }
@@ -166,17 +166,17 @@ describe('durable work in front of a store that comes and goes', () => {
     await first.engine.drain(0);
     const store = new MemoryStore(first.place, false, { path: first.path, maxBytes: MIB * 8 });
     const { engine } = engineWith({ store, maxPending: 5_000 });
-    const { capacity } = engine.durable!;
-    let [most, left, isOver] = [0, capacity.left, false];
+    const { room } = engine.durable!;
+    let [most, left, isOver] = [0, room.left, false];
     const look = (): void => {
-      most = Math.max(most, left - capacity.left);
-      ({ left } = capacity);
+      most = Math.max(most, left - room.left);
+      ({ left } = room);
       if (!isOver) setImmediate(look);
     };
     look();
     onTestFinished(() => engine.drain(100));
     await engine.durable!.start(NO_WORKER);
-    await until('all to be taken back', () => capacity.left === 0);
+    await until('all to be taken back', () => room.left === 0);
     isOver = true;
     expect(most).toBeLessThanOrEqual(1_000);
   });
@@ -216,7 +216,7 @@ describe('durable work in front of a store that comes and goes', () => {
     const kept = durable.arm(getOrAdd('kept'), null)!;
     expect(await kept.written).toMatchObject({ code: 'PERF_ERR_DEFER_FULL' });
     kept.commit(200);
-    await until('it to be kept', () => durable.capacity.left === 0);
+    await until('it to be kept', () => durable.room.left === 0);
     await expect(add('refused')).rejects.toThrow('PERF_ERR_DEFER_FULL');
     write.mockRestore();
     place.away = false;
@@ -225,7 +225,7 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.idle();
     expect(known()).toEqual(['kept', 'on disk', 'on disk again']);
     expect(engine.stats()).toMatchObject({ accepted: 3, stored: 3, failed: 0, dropped: 0 });
-    expect(durable.capacity.isEmpty).toBe(true);
+    expect(durable.room.isEmpty).toBe(true);
   });
 
   it('what waits for a disk that cannot be read takes no room from what a disk refuses', async () => {
@@ -243,7 +243,7 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.idle();
     expect(place.known.size).toBe(6);
     expect(engine.stats()).toMatchObject({ accepted: 6, stored: 6, dropped: 0, pending: 0 });
-    expect(durable.capacity.isEmpty).toBe(true);
+    expect(durable.room.isEmpty).toBe(true);
   });
 
   it('what could not be stored before the deadline is told as durable, apart from what was not', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { JobQueue } from '../../../../src/index.js';
 import { until } from '../../../fixtures/until.js';
 import { RequestWork } from '../../../../src/defer/request-work.js';
-import { answered, armingIn, engineWith, OUTSIDE } from '../engine.fixture.js';
+import { answered, engineWith } from '../engine.fixture.js';
 
 type Jobs = Parameters<JobQueue['addBulk']>[0];
 
@@ -25,7 +25,7 @@ describe('jobs for the own queue of an application', () => {
   it('drop-old: the newest take the place of those that have waited longest', async () => {
     const { engine, records } = engineWith({ maxPending: 2, overflow: 'drop-old' });
     const queue = queueOf(async () => []);
-    for (const name of ['a', 'b', 'c', 'd']) engine.armJob(queue, name, { name }, undefined, OUTSIDE)!.commit(null);
+    for (const name of ['a', 'b', 'c', 'd']) engine.armJob(queue, name, { name }, undefined, null)!.commit(null);
     await engine.idle();
     expect(queue.added).toEqual(['c', 'd']);
     expect(engine.stats()).toMatchObject({ accepted: 4, completed: 2, stored: 2, dropped: 2, buffered: 0 });
@@ -41,7 +41,7 @@ describe('jobs for the own queue of an application', () => {
     const { engine, records } = engineWith({ maxPending: 2, overflow: 'drop-old' });
     const queue = queueOf(async () => []);
     const request = new RequestWork(new Set());
-    for (const name of ['a', 'b', 'c', 'd']) request.arm(engine.armJob(queue, name, {}, undefined, armingIn(request))!);
+    for (const name of ['a', 'b', 'c', 'd']) request.arm(engine.armJob(queue, name, {}, undefined, null)!);
     request.ended(answered);
     await engine.idle();
     expect(queue.added).toEqual(['c', 'd']);
@@ -59,7 +59,7 @@ describe('jobs for the own queue of an application', () => {
     let answer = (): void => {};
     const queue = queueOf(() => new Promise<void>((resolve) => (answer = resolve)));
     const add = (name: string, bytes: number): void =>
-      engine.armJob(queue, name, 'x'.repeat(bytes), undefined, OUTSIDE)?.commit(null);
+      engine.armJob(queue, name, 'x'.repeat(bytes), undefined, null)?.commit(null);
     add('on its way', 10);
     await until('it to be sent', () => queue.sends === 1);
     add('waits', 10);
@@ -76,8 +76,8 @@ describe('jobs for the own queue of an application', () => {
     const { engine } = engineWith({ maxPending: 2 });
     const away = Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
     const [dead, alive] = [queueOf(() => Promise.reject(away)), queueOf(async () => [])];
-    for (const name of ['a', 'b', 'c']) engine.armJob(dead, name, {}, undefined, OUTSIDE)?.commit(null);
-    for (const name of ['d', 'e']) engine.armJob(alive, name, {}, undefined, OUTSIDE)!.commit(null);
+    for (const name of ['a', 'b', 'c']) engine.armJob(dead, name, {}, undefined, null)?.commit(null);
+    for (const name of ['d', 'e']) engine.armJob(alive, name, {}, undefined, null)!.commit(null);
     await until('the other queue to have its jobs', () => alive.added.length === 2);
     expect(engine.stats()).toMatchObject({ accepted: 5, stored: 2, dropped: 1, pending: 2 });
     await engine.drain(0);
@@ -90,7 +90,7 @@ describe('jobs for the own queue of an application', () => {
     const addOne = (name: string): void => {
       const queue = { ...queueOf(async () => []), name };
       registry.register(queue, name);
-      engine.armJob(queue, 'welcome', {}, undefined, OUTSIDE)!.commit(null);
+      engine.armJob(queue, 'welcome', {}, undefined, null)!.commit(null);
     };
     for (let i = 0; i < 20; i++) addOne(`tenant ${i}`);
     await engine.idle();
@@ -102,10 +102,10 @@ describe('jobs for the own queue of an application', () => {
     const { engine, reports } = engineWith({ maxPendingBytes: 100 });
     const queue = queueOf(async () => []);
     const data = 'x'.repeat(80);
-    engine.armJob(queue, 'fits', data, undefined, OUTSIDE)!.commit(null);
-    expect(engine.armJob(queue, 'too-much', data, undefined, OUTSIDE)).toBe(null);
+    engine.armJob(queue, 'fits', data, undefined, null)!.commit(null);
+    expect(engine.armJob(queue, 'too-much', data, undefined, null)).toBe(null);
     await engine.idle();
-    engine.armJob(queue, 'fits again', data, undefined, OUTSIDE)!.commit(null);
+    engine.armJob(queue, 'fits again', data, undefined, null)!.commit(null);
     await engine.idle();
     expect(queue.added).toEqual(['fits', 'fits again']);
     expect(engine.stats()).toMatchObject({ accepted: 3, stored: 2, dropped: 1 });
@@ -119,7 +119,7 @@ describe('jobs for the own queue of an application', () => {
       sends += 1;
       if (sends === 1) throw new Error('Connection is closed.');
     });
-    engine.armJob(queue, 'welcome', { id: 1 }, undefined, OUTSIDE)!.commit(null);
+    engine.armJob(queue, 'welcome', { id: 1 }, undefined, null)!.commit(null);
     await engine.idle();
     expect(queue.added).toEqual(['welcome']);
     expect(engine.stats()).toMatchObject({ accepted: 1, completed: 1, retried: 1, stored: 1 });
@@ -135,7 +135,7 @@ describe('jobs for the own queue of an application', () => {
       let away = true;
       const trouble = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
       const queue = queueOf(() => (away ? Promise.reject(trouble) : Promise.resolve()));
-      const add = (name: string): void => engine.armJob(queue, name, {}, undefined, OUTSIDE)!.commit(null);
+      const add = (name: string): void => engine.armJob(queue, name, {}, undefined, null)!.commit(null);
       for (let i = 0; i < 300; i++) add('early');
       await vi.advanceTimersByTimeAsync(5 * 60_000);
       add('late');
@@ -147,7 +147,7 @@ describe('jobs for the own queue of an application', () => {
       await vi.advanceTimersByTimeAsync(5_000);
       expect(queue.added).toEqual(['late']);
       expect(engine.stats()).toMatchObject({ pending: 0, stored: 1, dropped: 300 });
-      const why = 'queue "mail" has not taken it for 10 minutes';
+      const why = 'its queue has not taken it for 10 minutes';
       expect(records.filter(({ error }) => error === why)).toHaveLength(300);
       const dropped = `deferred work "mail/early" dropped: ${why}.`;
       expect(reports.filter((report) => report.includes('dropped'))).toEqual([dropped]);
@@ -161,7 +161,7 @@ describe('jobs for the own queue of an application', () => {
     try {
       const { engine } = engineWith();
       const queue = queueOf(() => new Promise(() => {}));
-      engine.armJob(queue, 'welcome', { id: 1 }, undefined, OUTSIDE)!.commit(null);
+      engine.armJob(queue, 'welcome', { id: 1 }, undefined, null)!.commit(null);
       await vi.advanceTimersByTimeAsync(600_000);
       expect(queue.sends).toBe(1);
       expect(engine.stats()).toMatchObject({ retried: 0, pending: 1 });
@@ -175,7 +175,7 @@ describe('jobs for the own queue of an application', () => {
   it('what is not stored at the deadline of closing is dropped by name', async () => {
     const { engine, reports } = engineWith();
     const queue = queueOf(() => new Promise(() => {}));
-    engine.armJob(queue, 'welcome', { id: 1 }, undefined, OUTSIDE)!.commit(null);
+    engine.armJob(queue, 'welcome', { id: 1 }, undefined, null)!.commit(null);
     await engine.drain(30);
     expect(engine.stats()).toMatchObject({ accepted: 1, dropped: 1, pending: 0, buffered: 0 });
     expect(reports.join('\n')).toContain('mail/welcome');
@@ -184,8 +184,8 @@ describe('jobs for the own queue of an application', () => {
   it('a job whose response makes it unwanted gives its room back', async () => {
     const { engine } = engineWith({ maxPending: 1, overflow: 'reject' });
     const queue = queueOf(async () => []);
-    engine.armJob(queue, 'a', {}, undefined, OUTSIDE)!.discard();
-    engine.armJob(queue, 'b', {}, undefined, OUTSIDE)!.commit(null);
+    engine.armJob(queue, 'a', {}, undefined, null)!.discard();
+    engine.armJob(queue, 'b', {}, undefined, null)!.commit(null);
     await engine.idle();
     expect(queue.added).toEqual(['b']);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isServerTrouble } from '../../../../src/defer/outbox/bulk-sender.js';
+import { isServerTrouble } from '../../../../src/defer/outbox/server-trouble.js';
 
 /** As ioredis and BullMQ hand on what Redis 6.2 and 7 answer. */
 const OF_THE_SERVER = [

@@ -96,6 +96,19 @@ describe('batches', () => {
     expect(engine.stats()).toMatchObject({ accepted: 4, completed: 2, dropped: 2 });
   });
 
+  it('drop-old: what another request has armed goes, when it is the oldest, and does not run once that request ends', async () => {
+    const { engine, batches, arm } = batching({ maxPending: 2, overflow: 'drop-old' }, { batch: { maxWaitMs: 5 } });
+    const [slow, fast] = [new RequestWork(new Set()), new RequestWork(new Set())];
+    slow.arm(arm('oldest', slow)!);
+    for (const data of ['a', 'b']) fast.arm(arm(data, fast)!);
+    fast.ended(answered);
+    slow.ended(answered);
+    await engine.idle();
+    expect(batches).toEqual([['a', 'b']]);
+    expect(engine.stats()).toMatchObject({ accepted: 3, completed: 2, dropped: 1, pending: 0 });
+    expect(engine.room.isEmpty).toBe(true);
+  });
+
   it('that the application’s end cuts off are told item by item, running, waiting or to be tried again', async () => {
     const failing = Promise.reject(new Error('the database is away'));
     failing.catch(() => {});
@@ -110,7 +123,7 @@ describe('batches', () => {
       [0, 1],
     ]);
     expect(engine.stats()).toMatchObject({ accepted: 5, failed: 2, dropped: 3, retried: 2, pending: 0, running: 0 });
-    expect(engine.capacity.isEmpty).toBe(true);
+    expect(engine.room.isEmpty).toBe(true);
     expect(reports.at(-1)).toContain('5 deferred tasks were cut off after 20 ms: WriteAudit (5)');
   });
 });

@@ -160,7 +160,7 @@ describe('the books', () => {
           expectBalanced(stats);
           expect(stats).toMatchObject({ pending: 0, running: 0 });
           expect(records).toHaveLength(stats.accepted);
-          expect(engine.capacity.isEmpty).toBe(true);
+          expect(engine.room.isEmpty).toBe(true);
         },
       ),
       { numRuns: 60 },

@@ -1,28 +1,57 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it, vi, afterEach, beforeEach } from 'vitest';
-import { BulkSender, type BatchLimits } from '../../../../src/defer/outbox/bulk-sender.js';
+import { OncePerCause } from '../../../../src/core/reporter.js';
+import { Counters } from '../../../../src/defer/counters.js';
+import { OutboxItem, type Parcel } from '../../../../src/defer/outbox/outbox-item.js';
+import { Outbox, type Group } from '../../../../src/defer/outbox/outbox.js';
+import { Room } from '../../../../src/defer/room.js';
 
 type Send = (items: readonly number[], call: number) => Promise<unknown>;
+interface Numbered extends Parcel {
+  readonly number: number;
+  readonly group: Group;
+}
 
-function senderWith(send: Send, limits: Partial<BatchLimits> = {}) {
-  const sent: (readonly number[])[] = [];
+/** An outbox of numbers. */
+class Numbers extends Outbox<Numbered> {
+  readonly sent: (readonly number[])[] = [];
+  readonly refused: number[] = [];
+
+  constructor(
+    private readonly answer: Send,
+    readonly counters: Counters,
+  ) {
+    const limits = { maxJobs: 100, maxWaitMs: 5 };
+    super('numbers', true, new Room('drop-new', 10_000), { limits, counters, report: () => {} }, Infinity);
+  }
+
+  protected override chooseGroup({ group }: Numbered): Group {
+    return group;
+  }
+
+  protected override store(items: readonly OutboxItem<Numbered>[]): Promise<unknown> {
+    const numbers = items.map(({ parcel }) => parcel.number);
+    return this.answer(numbers, this.sent.push(numbers));
+  }
+
+  protected override reject({ parcel }: OutboxItem<Numbered>): void {
+    this.refused.push(parcel.number);
+  }
+}
+
+function senderWith(send: Send, limits: Partial<Group['limits']> = {}) {
   const stored: number[] = [];
-  const refused: number[] = [];
-  const retried: number[] = [];
-  const sender = new BulkSender<number>({
-    store: (items) => {
-      sent.push(items);
-      return send(items, sent.length);
-    },
-    stored: (items) => stored.push(...items),
-    refused: (item) => refused.push(item),
-    retried: (items) => (retried.push(...items), items),
-  });
+  const silent = { log() {}, warn() {}, error() {} };
+  const sender = new Numbers(send, new Counters(null, new OncePerCause(silent, () => performance.now())));
   const add = (count: number, from = 0, key = '', isOneJob = false): void => {
     const group = { key, limits: { maxJobs: 100, maxWaitMs: 5, ...limits }, isOneJob };
-    for (let i = 0; i < count; i++) sender.add(from + i, group);
+    for (let number = from; number < from + count; number++) {
+      const parcel = { id: `${number}`, name: `${number}`, json: undefined, requestId: null, route: null };
+      const ended = (error: Error | null): void => void (error === null && stored.push(number));
+      new OutboxItem<Numbered>(sender, { ...parcel, number, group }, null, ended).commit(null);
+    }
   };
-  return { sender, sent, stored, refused, retried, add };
+  return { sender, sent: sender.sent, stored, refused: sender.refused, add };
 }
 
 const trouble = (): Promise<never> => Promise.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
@@ -64,8 +93,7 @@ describe('micro-batching', () => {
     await vi.advanceTimersByTimeAsync(50);
     expect(sent.map((items) => items.length)).toEqual([64, 2, 2, 2, 64, 64, 64, 44]);
     expect(sent[1]).toEqual([1_000, 1_001]);
-    expect(sender.oldest(() => true)).toEqual([]);
-    expect(sender.close()).toEqual([]);
+    expect(sender.close('the end')).toEqual([]);
   });
 
   it('keeps at most four bulks on their way', async () => {
@@ -85,13 +113,13 @@ describe('micro-batching', () => {
   });
 
   it('sends a failed bulk again with the same items until the server is back, and loses none', async () => {
-    const { sent, stored, retried, add } = senderWith((_, call) => (call < 30 ? trouble() : Promise.resolve()));
+    const { sender, sent, stored, add } = senderWith((_, call) => (call < 30 ? trouble() : Promise.resolve()));
     add(5);
     await vi.advanceTimersByTimeAsync(120_000);
     expect(sent).toHaveLength(30);
-    for (const items of sent) expect(items).toBe(sent[0]);
+    for (const items of sent) expect(items).toEqual(sent[0]);
     expect(stored).toEqual(numbers(5));
-    expect(retried).toHaveLength(29 * 5);
+    expect(sender.counters.retried).toBe(29 * 5);
   });
 
   it('finds the one job that the queue refuses, stores the others, and gives up on it only', async () => {
@@ -114,7 +142,7 @@ describe('micro-batching', () => {
     const { sender, add } = senderWith(() => new Promise(() => {}));
     add(2);
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(sender.close()).toEqual([0, 1]);
+    expect(sender.close('the end')).toEqual(['0', '1']);
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -147,7 +175,12 @@ describe('micro-batching', () => {
     const { sender, add } = senderWith(trouble, { maxJobs: 2 });
     add(11);
     await vi.advanceTimersByTimeAsync(20);
-    expect(sender.close().toSorted((a, b) => a - b)).toEqual(numbers(11));
+    expect(
+      sender
+        .close('the end')
+        .map(Number)
+        .toSorted((a, b) => a - b),
+    ).toEqual(numbers(11));
     expect(vi.getTimerCount()).toBe(0);
   });
 });
