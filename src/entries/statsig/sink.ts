@@ -4,14 +4,17 @@ import type { PerfRecord, RequestRecord } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { within } from '../../core/within.js';
 import { adapterFor, type StatsigAdapter } from './adapter.js';
-import type { StatsigClient, StatsigEvent } from './client.js';
-import { EventQueue } from './event-queue.js';
+import { reasonWithoutKey, type StatsigClient, type StatsigEvent } from './client.js';
 import { blockEvent, requestEvent, resourceEvent } from './events.js';
 import { label } from './limits.js';
 import { PodLatency, Rollup } from './rollup.js';
 
 /** How long events wait for others to share a post with. */
 const SEND_EVERY_MS = 10_000;
+/** Events of a post: half of the size at which the SDK posts by itself. */
+const BATCH = 500;
+/** How long the SDK may take for a post. Its timer keeps the process alive as long. */
+const POST_TIMEOUT_MS = 5_000;
 /** Ends an interval where no resource sample does (`resources: false`). */
 const LONGEST_INTERVAL_MS = 60_000;
 
@@ -65,7 +68,10 @@ class StatsigSink implements PerfSink {
   readonly name = 'statsig';
   private readonly pod: string;
   private readonly adapter: StatsigAdapter;
-  private readonly queue: EventQueue;
+  /** Events that the SDK gets in the turn in which it is told to post: what it posts by itself, it posts again for hours. */
+  private waiting: StatsigEvent[] = [];
+  private posted = 0;
+  private posting: Promise<void> | null = null;
   private readonly rollup: Rollup | null;
   private readonly latency = new PodLatency();
   private intervalStartedMs = 0;
@@ -78,7 +84,6 @@ class StatsigSink implements PerfSink {
     this.pod = label(options.pod);
     this.rollup = options.requests === 'rollup' ? new Rollup() : null;
     this.adapter = adapterFor(options.client);
-    this.queue = new EventQueue(this.adapter, (events, reason) => this.reportLost(events, reason));
   }
 
   async start(host: PerfSinkHost): Promise<void> {
@@ -87,25 +92,28 @@ class StatsigSink implements PerfSink {
     await this.adapter.start((message) => host.report?.(message, message));
     this.intervalStartedMs = performance.now();
     this.timer ??= setInterval(() => {
-      if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.queue.add(this.intervalEvents());
-      void this.queue.send();
+      if (this.posting !== null) return;
+      const isOver = performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS;
+      void this.send(isOver ? this.intervalEvents() : []);
     }, SEND_EVERY_MS).unref();
   }
 
-  publish(records: readonly PerfRecord[]): void {
+  /** Waits for the post of each full batch: the recorder holds what comes meanwhile, within its bound. The SDK has none of its own. */
+  async publish(records: readonly PerfRecord[]): Promise<void> {
     const events: StatsigEvent[] = [];
     for (const record of records) {
       if (record.kind === 'request') this.addRequest(record, events);
       else if (record.kind === 'block') events.push(blockEvent(record, this.pod));
       else if (record.kind === 'resource') events.push(resourceEvent(record, this.pod), ...this.intervalEvents());
     }
-    this.queue.add(events);
+    this.waiting.push(...events);
+    while (this.waiting.length >= BATCH) await this.post();
   }
 
   async flush(deadlineMs: number): Promise<void> {
-    this.queue.add(this.intervalEvents());
-    // Ends a little before the deadline, so that the recorder does not report it as late.
-    await within(deadlineMs * 0.9, () => this.queue.send());
+    // A little earlier, so that the reason is the recorder's report.
+    if (await within(deadlineMs * 0.9, () => this.send(this.intervalEvents()))) return;
+    throw new Error(`no answer to ${this.waiting.length + this.posted} events in time`);
   }
 
   async close(): Promise<void> {
@@ -113,7 +121,45 @@ class StatsigSink implements PerfSink {
     if (this.applications > 0 || this.timer === null) return;
     clearInterval(this.timer);
     this.timer = null;
-    this.queue.drop();
+  }
+
+  private async send(events: readonly StatsigEvent[]): Promise<void> {
+    this.waiting.push(...events);
+    while (this.waiting.length > 0 || this.posting !== null) await this.post();
+  }
+
+  /** One post at a time. Never rejects. */
+  private post(): Promise<void> {
+    return (this.posting ??= this.postBatch().finally(() => (this.posting = null)));
+  }
+
+  private async postBatch(): Promise<void> {
+    try {
+      await this.adapter.ready();
+    } catch (error) {
+      this.reportLost(this.waiting.length, `the client could not be initialised: ${reasonWithoutKey(error)}`);
+      this.waiting = [];
+    }
+    const batch = this.waiting.splice(0, BATCH);
+    try {
+      for (const event of batch) {
+        this.adapter.log(event);
+        this.posted += 1;
+      }
+    } catch (error) {
+      // It was not initialised, or was shut down.
+      this.reportLost(batch.length - this.posted, reasonWithoutKey(error));
+    }
+    try {
+      // A little longer for the SDK, so that it is surely we who see that it was late.
+      const post = (): Promise<void> => this.adapter.flush(POST_TIMEOUT_MS + 100);
+      const isAnswered = this.posted === 0 || (await within(POST_TIMEOUT_MS, post));
+      if (!isAnswered) throw new Error(`no answer within ${POST_TIMEOUT_MS} ms`);
+    } catch (error) {
+      this.reportLost(this.posted, reasonWithoutKey(error));
+    } finally {
+      this.posted = 0;
+    }
   }
 
   private addRequest(record: RequestRecord, events: StatsigEvent[]): void {
@@ -133,6 +179,7 @@ class StatsigSink implements PerfSink {
   }
 
   private reportLost(events: number, reason: string): void {
+    if (events === 0) return;
     const cause = `sink "statsig" could not deliver events: ${reason}`;
     this.host?.report?.(cause, `${cause} (${events} now). Requests are not affected.`, events);
   }
