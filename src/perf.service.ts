@@ -97,7 +97,9 @@ export class PerfService {
    */
   async history(range: TimeRange & { stepMs?: number }, options?: { route?: string }): Promise<HistorySeries> {
     const read = routeOptions.read(options, 'perf.history() options');
-    return this.past?.history(range, read) ?? { stepMs: range.stepMs ?? 60_000, points: [] };
+    if (this.past === null) return { stepMs: range.stepMs ?? 60_000, points: [] };
+    const { stepMs, points } = await this.past.history(range, read);
+    return { stepMs, points };
   }
 
   /**

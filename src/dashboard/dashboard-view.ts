@@ -12,7 +12,7 @@ import { Refreshed } from './refreshed.js';
 import { takeWithin } from './route-rows.js';
 import type { DashboardData, Past, Scope } from './view.js';
 
-/** Bytes of sections and routes; with what is around them, an answer has at most 256 KB. */
+/** Bytes of sections, pods and routes; with what is around them, an answer has at most 256 KB. */
 const MAX_BYTES = 230_000;
 /** The whole, and routes that viewers have opened. */
 const MAX_KNOWN_PASTS = 16;
@@ -52,7 +52,8 @@ export class DashboardView {
     const { shown, rows, describe } = fleet ?? (await this.pod.sample());
     const { release } = this.host;
     const startedAt = Math.round(toEpochMs(0));
-    const routes = takeWithin(rows, MAX_BYTES - Buffer.byteLength(displayJson(shown.sections)));
+    const { sections, pods } = shown;
+    const routes = takeWithin(rows, MAX_BYTES - Buffer.byteLength(displayJson({ sections, pods })));
     return {
       scope: fleet === null ? 'pod' : 'fleet',
       isShared: this.fleet !== null,

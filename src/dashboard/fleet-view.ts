@@ -10,6 +10,8 @@ import type { Past, PodRow, Problem, RouteDetail, Sections } from './view.js';
 const MINUTE_MS = 60_000;
 /** Routes of all pods are those of the last hour: no pod knows when the fleet began. */
 const SPAN_MS = 60 * MINUTE_MS;
+/** Rows of pods: a page with more is slow to read. */
+const MAX_PODS = 250;
 
 export const NO_SECTIONS: Sections = {
   now: [],
@@ -47,13 +49,14 @@ export async function readFleet(
   });
   const minutes = await history.pods();
   const usual = findUsual(minutes);
-  const pods = markOddPods(minutes, usual);
-  const now = [...describeVerdicts(history.verdicts(), nameUser), ...describeOddPods(pods, usual)];
-  const traffic = await readPoints(history, MINUTE_MS, { route: null, own: false });
+  const all = markOddPods(minutes, usual);
+  const pods = all.length > MAX_PODS ? all.toSorted((a, b) => b.odd.length - a.odd.length).slice(0, MAX_PODS) : all;
+  const now = [...describeVerdicts(history.verdicts(), nameUser), ...describeOddPods(all, usual)];
+  const { rows: traffic } = await readPoints(history, MINUTE_MS, { route: null, own: false });
   const totals = sumTotals(routes.map(([name, figures]) => ({ ...figures, method: name.split(' ', 1)[0]! })));
   const sections = { ...NO_SECTIONS, now, past: await readPast(null) };
   return {
-    shown: { at, pods, overMs, totals, traffic, container: [], sections },
+    shown: { at, pods, podCount: all.length, overMs, totals, traffic: [...traffic], container: [], sections },
     rows: rows.slice(0, MAX_ROUTES),
     describe: async (route): Promise<RouteDetail | null> => {
       const row = rows.find(({ id }) => id === route);

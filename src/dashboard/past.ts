@@ -16,23 +16,22 @@ export async function readPast(history: HistoryReader | null, scope: Scope, rout
   const lastWeek = { from: from - WEEK_MS, to: to - WEEK_MS, stepMs: HOUR_MS };
   const { points } = await history.history(lastWeek, options);
   const hours = new Map(points.map((point) => [point.at + WEEK_MS, point]));
-  const rows = await readPoints(history, STEP_MS, options, (at) => hours.get(Math.floor(at / HOUR_MS) * HOUR_MS));
-  return { rows, releases: await history.releases({ from, to }) };
+  return readPoints(history, STEP_MS, options, (at) => hours.get(Math.floor(at / HOUR_MS) * HOUR_MS));
 }
 
-/** The last steps of a history as points of a chart. */
+/** The last steps of a history as points of a chart, and the releases that came in them. */
 export async function readPoints(
   history: HistoryReader,
   wantedMs: number,
   options: { readonly route: string | null; readonly own: boolean },
   findLastWeek: (at: number) => HistoryPoint | undefined = () => undefined,
-): Promise<Point[]> {
+): Promise<Past> {
   const to = Date.now();
   const range = { from: to - MAX_POINTS * wantedMs, to, stepMs: wantedMs };
-  const { points, stepMs } = await history.history(range, options);
+  const { points, stepMs, releases } = await history.history(range, options);
   // Other pods write once a minute: the step that runs has this pod's requests alone.
   const whole = history.shared && !options.own ? points.filter(({ at }) => at + stepMs <= to) : points;
-  return whole.slice(-MAX_POINTS).map(({ at, count, errors, durationMs: { p50, p95, p99 } }): Point => {
+  const rows = whole.slice(-MAX_POINTS).map(({ at, count, errors, durationMs: { p50, p95, p99 } }): Point => {
     // The last step has not ended.
     const seconds = Math.max(1_000, Math.min(stepMs, to - at)) / 1_000;
     const then = findLastWeek(at);
@@ -47,4 +46,5 @@ export async function readPoints(
       known(then?.durationMs.p95 ?? 0, then?.count),
     ];
   });
+  return { rows, releases };
 }

@@ -43,7 +43,10 @@ export interface DashboardSources {
 
 /** Figures of one pod or of all, shared by all viewers. */
 export interface Sample {
-  readonly shown: Pick<DashboardData, 'at' | 'pods' | 'overMs' | 'totals' | 'traffic' | 'container' | 'sections'>;
+  readonly shown: Pick<
+    DashboardData,
+    'at' | 'pods' | 'podCount' | 'overMs' | 'totals' | 'traffic' | 'container' | 'sections'
+  >;
   /** Routes, the one that took most time first. */
   readonly rows: readonly RouteRow[];
   /** A route in depth, by its row's id or its name. */
@@ -136,6 +139,7 @@ export class PodView {
       shown: {
         at: snapshot.at,
         pods: null,
+        podCount: 1,
         overMs,
         totals,
         traffic: traffic.points,

@@ -44,7 +44,7 @@ const error = (text: string): Cell => ({ text, as: 'error' });
 const ago = (now: number, at: number): string => `${formatSpan(now - at)} ago`;
 const countBad = (name: string, count: number, state = 'bad'): Figure => [name, grouped(count), count > 0 ? state : ''];
 
-export function describePods(pods: readonly PodRow[], now: number): PlainSection {
+export function describePods(pods: readonly PodRow[], count: number, now: number): PlainSection {
   const marked = ({ odd }: PodRow, key: PodRow['odd'][number], text: string): Cell =>
     odd.includes(key) ? { text, as: 'odd' } : text;
   const rows = table('Pods', pods, [
@@ -61,7 +61,7 @@ export function describePods(pods: readonly PodRow[], now: number): PlainSection
   return {
     id: 'pods',
     title: 'Pods, their last minute',
-    about: 'Marked is what is at least twice the median.',
+    about: `Marked is what is at least twice the median.${count > pods.length ? ` ${grouped(pods.length)} of ${grouped(count)}, the odd ones first.` : ''}`,
     empty: 'No pod has written yet: each does once a minute.',
     figures: [],
     tables: [rows],

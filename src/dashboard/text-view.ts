@@ -24,7 +24,7 @@ const PAST_ROWS = 12;
 
 /** The page for a terminal. What came from outside cannot command it. `past`: of `route`, or of all. */
 export function formatPage(data: DashboardData, past: Past, route: string | null): string {
-  const { scope, pods, at, sections } = data;
+  const { scope, pods, podCount, at, sections } = data;
   const isFleet = scope === 'fleet';
   const ofPod = (): string[] => [
     titled('Blocks', formatBlocks(data)),
@@ -35,7 +35,7 @@ export function formatPage(data: DashboardData, past: Past, route: string | null
   const parts = [
     formatHead(data),
     titled('Now', formatNow(data)),
-    pods === null ? '' : formatSection(describePods(pods, at)),
+    pods === null ? '' : formatSection(describePods(pods, podCount, at)),
     titled(isFleet ? 'Requests of all pods, the last hour' : 'Requests', formatRequests(data)),
     titled('The last hour', formatPast(past, route), route === null ? '' : ` OF ${line(route)}`),
     ...(isFleet ? [] : ofPod()),
@@ -43,13 +43,13 @@ export function formatPage(data: DashboardData, past: Past, route: string | null
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-function formatHead({ scope, pods, process, at, totals, traffic, sections }: DashboardData): string {
+function formatHead({ scope, podCount, process, at, totals, traffic, sections }: DashboardData): string {
   // Traffic between two requests for this text begins with the second: the first has the last step of the history.
   const isKnown = totals !== null && traffic.at(-1)?.[1] !== null;
   const points = isKnown ? traffic : totals === null ? [] : sections.past.rows;
   const [, perSecond = null, errors = null, , p95 = null] = points.at(-1) ?? [];
   const pod = `${process.pod} · release ${process.release ?? 'unknown'} · up ${formatSpan(at - process.startedAt)} · Node ${process.node}, pid ${process.pid}`;
-  const all = `All ${counted(pods?.length ?? 0, 'pod')}, as ${process.pod} shows them (?scope=pod: itself alone)`;
+  const all = `All ${counted(podCount, 'pod')}, as ${process.pod} shows them (?scope=pod: itself alone)`;
   const now = [
     `${formatRate(perSecond)} requests/s`,
     `${formatRate(errors)} errors/s`,

@@ -108,8 +108,10 @@ export interface DashboardData {
   /** The script's name of this server's page. */
   assets: string;
   process: { pod: string; pid: number; release: string | null; node: string; startedAt: number };
-  /** Null for one pod. */
+  /** By name; of very many the odd ones come first. Null for one pod. */
   pods: PodRow[] | null;
+  /** How many pods there are. */
+  podCount: number;
   overMs: number[];
   /** The routes that took most time. */
   routes: RouteRow[];

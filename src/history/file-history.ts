@@ -7,7 +7,6 @@ import { folderPath } from '../core/shared-options.js';
 import { workingDirectory } from '../core/working-directory.js';
 import type { TimeRange } from '../ports/history.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history-store.js';
-import { EncodedWindow } from './rows/encoded-window.js';
 import { encodeFrame, readFrames, type HistoryRow } from './rows/row.js';
 import { DAY_MS, HOUR_MS, type Tier } from './rows/tiers.js';
 
@@ -82,12 +81,11 @@ class HistoryFiles implements OpenHistoryStore {
     const isWanted = (row: HistoryRow): boolean => row.tier === tier && row.at >= from && row.at < to;
     // Running buckets first: one that ends meanwhile is in its tier's file then.
     const runs = (await this.listFiles()).filter((file) => file.tier === null);
-    const running = keepLongest((await Promise.all(runs.map(({ path }) => readRows(path)))).flat().filter(isWanted));
+    const running = keepLast((await Promise.all(runs.map(({ path }) => readRows(path)))).flat().filter(isWanted));
     for (const file of await this.listFiles()) {
       if (file.tier !== tier || file.to <= from || file.from >= to) continue;
-      for (const [key, row] of keepLongest((await readRows(file.path)).filter(isWanted))) {
-        const known = running.get(key);
-        if (known !== undefined && isLonger(known, row)) continue;
+      for (const [key, row] of keepLast((await readRows(file.path)).filter(isWanted))) {
+        // The running row of a killed process is behind its whole one.
         running.delete(key);
         yield row;
       }
@@ -130,19 +128,9 @@ class HistoryFiles implements OpenHistoryStore {
   }
 }
 
-/** One row of each bucket and run: a bucket only grows, and what a killed process left running may be behind its whole row. */
-function keepLongest(rows: readonly HistoryRow[]): Map<string, HistoryRow> {
-  const longest = new Map<string, HistoryRow>();
-  for (const row of rows) {
-    const key = `${row.instance} ${row.at}`;
-    const known = longest.get(key);
-    if (known === undefined || !isLonger(known, row)) longest.set(key, row);
-  }
-  return longest;
-}
-
-const isLonger = (one: HistoryRow, other: HistoryRow): boolean => readObservedMs(one) > readObservedMs(other);
-const readObservedMs = ({ data }: HistoryRow): number => new EncodedWindow(data).process.observedMs;
+/** One row of each bucket and run: a bucket only grows. */
+const keepLast = (rows: readonly HistoryRow[]): Map<string, HistoryRow> =>
+  new Map(rows.map((row) => [`${row.instance} ${row.at}`, row]));
 
 /** None where there is no file. */
 async function readRows(path: string): Promise<HistoryRow[]> {

@@ -44,8 +44,11 @@ export interface FleetVerdicts {
 
 /** The exchange among pods of one shared store. Each call may reject; the next minute tries again. */
 export interface Fleet {
-  /** One process leads, by a lease that each call renews: it judges for all. `kept` is null where nobody has judged yet. */
-  lead(): Promise<{ readonly leads: boolean; readonly kept: FleetVerdicts | null }>;
+  /**
+   * One process leads, by a lease: it judges for all. `canRead`: whether this call takes or renews the lease; a leader that cannot
+   * read lets it end. `kept` is null where nobody has judged yet.
+   */
+  lead(canRead: boolean): Promise<{ readonly leads: boolean; readonly kept: FleetVerdicts | null }>;
   /** False where another process leads by now: then nothing is kept. */
   keepVerdicts(verdicts: FleetVerdicts): Promise<boolean>;
   /** Publishes this pod's last minute, and its own part of five minutes that have ended. */
@@ -65,10 +68,15 @@ export interface ReadBucket extends Identity {
   readonly window: EncodedWindow;
 }
 
+export type TakeBucket = (bucket: ReadBucket) => void;
+
 /** Reads everything that is known of a range: this process's from memory, its past and others' from the store. */
 export interface HistorySource {
-  /** Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's. */
-  read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore?: boolean): Promise<boolean>;
+  /**
+   * Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's.
+   * `begin` is called again, with all that was taken void, where the store fails midway.
+   */
+  read(tier: Tier, range: TimeRange, begin: () => TakeBucket, withStore?: boolean): Promise<boolean>;
 }
 
 export interface FleetSource extends HistorySource {

@@ -7,7 +7,7 @@ import type {
   CompareWhat,
   Counts,
   HistoryReader,
-  HistorySeries,
+  MarkedSeries,
   PerfComparison,
   PodMinute,
   RangeFigures,
@@ -16,7 +16,15 @@ import type {
 import { Collector, type Counters } from './collector.js';
 import { compareRanges } from './compare/compare.js';
 import { findRanges } from './compare/ranges.js';
-import type { Fleet, FleetSource, HistorySource, HistoryStore, Identity, ReadBucket } from './history-store.js';
+import type {
+  Fleet,
+  FleetSource,
+  HistorySource,
+  HistoryStore,
+  Identity,
+  ReadBucket,
+  TakeBucket,
+} from './history-store.js';
 import { measureMinute, withoutDistributions } from './last-minute.js';
 import { openWindow } from './rows/encoded-window.js';
 import { MemoryTiers, type Bucket } from './rows/memory.js';
@@ -111,12 +119,12 @@ export class History implements HistoryReader, FleetSource {
   async history(
     range: TimeRange & { stepMs?: number },
     { route = null, own = false }: { route?: string | null; own?: boolean } = {},
-  ): Promise<HistorySeries> {
+  ): Promise<MarkedSeries> {
     rangeOption.read(range, 'range');
     stepOption.read(range.stepMs, 'range.stepMs');
     await this.collect();
     const source: HistorySource = {
-      read: (tier, within, take) => this.read(tier, within, take, !(own && this.shared)),
+      read: (tier, within, begin) => this.read(tier, within, begin, !(own && this.shared)),
     };
     return readSeries(source, range, route, this.parts.now());
   }
@@ -133,56 +141,59 @@ export class History implements HistoryReader, FleetSource {
     return this.verdictKeeper?.verdicts ?? [];
   }
 
-  async releases(range: TimeRange): Promise<{ at: number; release: string }[]> {
-    const first = new Map<string, number>();
-    await this.read(findTier(range.from, this.parts.now()), range, ({ at, release }) => {
-      if (release !== '') first.set(release, Math.min(at, first.get(release) ?? Infinity));
-    });
-    const sorted = [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
-    return sorted.filter(({ at }) => at > sorted[0]!.at);
-  }
-
   async routes(range: TimeRange): Promise<ReadonlyMap<string, RangeFigures> | null> {
     await this.collect();
-    const windows = new Map<string, RouteWindow>();
-    const isRead = await this.read(findTier(range.from, this.parts.now()), range, ({ window }) => {
-      for (const name of window.routeNames)
-        getOrAdd(windows, name, () => new RouteWindow()).merge(window.window(name)!);
-    });
+    let windows = new Map<string, RouteWindow>();
+    const begin = (): TakeBucket => {
+      windows = new Map();
+      return ({ window }) => {
+        for (const name of window.routeNames)
+          getOrAdd(windows, name, () => new RouteWindow()).merge(window.window(name)!);
+      };
+    };
+    const isRead = await this.read(findTier(range.from, this.parts.now()), range, begin);
     if (this.shared && !isRead) return null;
     const sorted = [...windows].toSorted(([, a], [, b]) => b.sumMs - a.sumMs);
     return new Map(sorted.map(([name, window]) => [name, computeRangeFigures(window)]));
   }
 
+  /** Sums without distributions: an eighth of the time that {@link routes} takes. */
   async countsSince(from: number): Promise<ReadonlyMap<string, Counts>> {
     await this.collect();
     const routes = new Map<string, RouteSums>();
     const add = ({ window }: ReadBucket): void => {
       for (const name of window.routeNames) getOrAdd(routes, name, () => new RouteSums()).add(window.sums(name)!);
     };
-    await this.read('1m', { from, to: Infinity }, add, false);
+    await this.read('1m', { from, to: Infinity }, () => add, false);
     const pick = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums.errors, over: listOver(sums) });
     return new Map([...routes].map(([name, sums]) => [name, pick(sums)]));
   }
 
-  async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
+  async read(tier: Tier, range: TimeRange, begin: () => TakeBucket, withStore = true): Promise<boolean> {
     const { memory, store, shared } = this;
     const { own } = this.parts;
     const turns = new Turns();
-    const takeRow = async ({ data, ...row }: Omit<HistoryRow, 'tier'>): Promise<void> => {
+    const handOn = async (take: TakeBucket, { data, ...row }: Omit<HistoryRow, 'tier'>): Promise<void> => {
       const window = openWindow(data);
       if (window !== null) take({ ...row, window });
       await turns.rest();
     };
-    const isStored = store !== null && withStore;
-    const rows = isStored ? await store.read(tier, range, shared ? () => this.flush(store) : undefined) : null;
-    // A shared store has what this process has counted, too.
-    const isWhole = shared && rows !== null;
-    const remembered = isWhole ? [] : await this.alone(async () => memory.buckets(tier, range));
-    for (const bucket of remembered) await takeRow({ ...own, ...bucket });
-    const known = new Set(remembered.map(({ at }) => at));
-    for (const row of rows ?? []) if (row.instance !== own.instance || !known.has(row.at)) await takeRow(row);
-    return rows !== null || !isStored;
+    const handOnMemory = async (take: TakeBucket): Promise<ReadonlySet<number>> => {
+      const remembered = await this.alone(async () => memory.buckets(tier, range));
+      for (const bucket of remembered) await handOn(take, { ...own, ...bucket });
+      return new Set(remembered.map(({ at }) => at));
+    };
+    if (store !== null && withStore) {
+      const take = begin();
+      // A shared store has what this process has counted, too.
+      const known = shared ? new Set<number>() : await handOnMemory(take);
+      const takeRow = async (row: HistoryRow): Promise<void> => {
+        if (row.instance !== own.instance || !known.has(row.at)) await handOn(take, row);
+      };
+      if (await store.read(tier, range, takeRow, shared ? () => this.flush(store) : undefined)) return true;
+    }
+    await handOnMemory(begin());
+    return store === null || !withStore;
   }
 
   /** Hands the store the rows that it lacks; true when it has them all. */

@@ -1,5 +1,5 @@
 import { getOrAdd } from '../core/get-or-add.js';
-import type { HistorySeries, RangeFigures, TimeRange } from '../ports/history.js';
+import type { MarkedSeries, RangeFigures, TimeRange } from '../ports/history.js';
 import type { HistorySource } from './history-store.js';
 import { startBucket, TIERS, type Tier, type TierRule } from './rows/tiers.js';
 import { type RouteSums, RouteWindow } from './rows/window.js';
@@ -26,16 +26,27 @@ export async function readSeries(
   range: TimeRange & { stepMs?: number },
   route: string | null,
   nowMs: number,
-): Promise<HistorySeries> {
+): Promise<MarkedSeries> {
   const [tier, stepMs] = findSteps(range, nowMs);
   const steps = new Map<number, RouteWindow>();
-  await source.read(tier, { from: startBucket(range.from, stepMs), to: range.to }, ({ at, window }) => {
-    const sums = getOrAdd(steps, startBucket(at, stepMs), () => new RouteWindow());
-    const found = window.window(route);
-    if (found !== null) sums.merge(found);
+  const cameAt = new Map<string, number>();
+  await source.read(tier, { from: startBucket(range.from, stepMs), to: range.to }, () => {
+    steps.clear();
+    cameAt.clear();
+    return ({ at, release, window }) => {
+      if (release !== '') cameAt.set(release, Math.min(at, cameAt.get(release) ?? Infinity));
+      const sums = getOrAdd(steps, startBucket(at, stepMs), () => new RouteWindow());
+      const found = window.window(route);
+      if (found !== null) sums.merge(found);
+    };
   });
   const sorted = [...steps].toSorted(([a], [b]) => a - b);
-  return { stepMs, points: sorted.map(([at, window]) => ({ at, ...computeFigures(window, 0) })) };
+  const releases = [...cameAt].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
+  return {
+    stepMs,
+    points: sorted.map(([at, window]) => ({ at, ...computeFigures(window, 0) })),
+    releases: releases.filter(({ at }) => at > releases[0]!.at),
+  };
 }
 
 /** Figures of requests; the mean of upstreams is `unmeasured` where it is not measured. */

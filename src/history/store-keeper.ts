@@ -41,28 +41,38 @@ export class StoreKeeper {
 
   /** Runs `work` on the fleet; null where the store is away, which is reported. */
   async fleet<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null> {
-    let answer: T | null = null;
-    await this.inTime('it', async () => {
+    return this.inTime('it', async () => {
       const { fleet } = await this.opened();
-      if (fleet !== undefined) answer = await work(fleet);
+      return fleet === undefined ? null : work(fleet);
     });
-    return answer;
   }
 
-  /** The rows of the range; null when `write` was false, or the store could not be read to the end in time. Never rejects. */
+  /**
+   * Hands on the rows of the range one by one; false when `write` was, or the store could not be read to the end in its time. That of
+   * `take` does not count.
+   */
   async read(
     tier: Tier,
     range: TimeRange,
+    take: (row: HistoryRow) => Promise<void>,
     write = (): Promise<boolean> => Promise.resolve(true),
-  ): Promise<readonly HistoryRow[] | null> {
-    let read: readonly HistoryRow[] | null = null;
-    await this.inTime('a read', async () => {
-      if (!(await write())) return;
-      const rows: HistoryRow[] = [];
-      for await (const row of (await this.opened()).read(tier, range)) rows.push(row);
-      read = rows;
-    });
-    return read;
+  ): Promise<boolean> {
+    let leftMs = READ_DEADLINE_MS;
+    const wait = async <T>(work: () => Promise<T>): Promise<T | null> => {
+      const startedMs = performance.now();
+      const found = await this.inTime('a read', work, leftMs);
+      leftMs -= performance.now() - startedMs;
+      return found;
+    };
+    const rows = await wait(async () =>
+      (await write()) ? (await this.opened()).read(tier, range)[Symbol.asyncIterator]() : null,
+    );
+    while (rows !== null) {
+      const next = await wait(() => rows.next());
+      if (next === null || next.done === true) return next !== null;
+      await take(next.value);
+    }
+    return false;
   }
 
   /** Writes the last rows, of buckets cut short by the shutdown, and closes the store. */
@@ -75,13 +85,15 @@ export class StoreKeeper {
     if (settled) await closing;
   }
 
-  private async inTime(what: string, work: () => Promise<void>): Promise<boolean> {
+  /** Resolves as `work` does; with null where it fails or is late, which is reported. */
+  private async inTime<T>(what: string, work: () => Promise<T>, leftMs = READ_DEADLINE_MS): Promise<T | null> {
+    let found: T | null = null;
     try {
-      if (await within(READ_DEADLINE_MS, work)) return true;
+      if (await within(leftMs, async () => void (found = await work()))) return found;
       throw new Error(`${what} did not settle within ${READ_DEADLINE_MS} ms`);
     } catch (error) {
       if (!this.closed) this.reportFailure(error);
-      return false;
+      return null;
     }
   }
 

@@ -30,6 +30,11 @@ export interface HistorySeries {
   points: readonly HistoryPoint[];
 }
 
+/** A series, and when each release came in it, oldest first; not those that were there when it began. */
+export interface MarkedSeries extends HistorySeries {
+  releases: readonly { at: number; release: string }[];
+}
+
 /** Figures of one route, or of the whole, in a range. */
 export interface RangeFigures {
   count: number;
@@ -107,12 +112,10 @@ export abstract class HistoryReader {
   abstract history(
     range: TimeRange & { stepMs?: number },
     options?: { route?: string | null; own?: boolean },
-  ): Promise<HistorySeries>;
+  ): Promise<MarkedSeries>;
   abstract compare(what: CompareWhat, options?: { route?: string | null }): Promise<PerfComparison>;
   /** Active ones first, then the resolved of the last days; the newest first. */
   abstract verdicts(): readonly Verdict[];
-  /** When each release came in the range, oldest first; not those that were there when it began. */
-  abstract releases(range: TimeRange): Promise<readonly { at: number; release: string }[]>;
   /** Whether several pods share it: then what is read is all of them. */
   abstract readonly shared: boolean;
   /** The last minute of every living pod; none where nobody shares the history. */

@@ -40,7 +40,7 @@ const WRITERS = {
     const keeps = { keptMs: (tier: never) => keptMs(tier, 35), maxBytes: 2 ** 20, signal };
     const store = await redisHistory({ connection, prefix }).open(keeps);
     onTestFinished(() => store.close());
-    await store.fleet!.lead();
+    await store.fleet!.lead(true);
   },
 };
 

@@ -76,11 +76,13 @@ function App() {
 }
 
 function listParts(state: State, requests: ComponentChildren): Part[] {
-  const { pods, totals, at, scope, sections } = state;
+  const { pods, podCount, totals, at, scope, sections } = state;
   const { now, blocks, experiments } = sections;
   const ofAll: Part[] = [
     ['now', 'Now', now.length, <Now state={state} />],
-    ...(pods === null ? [] : ([['pods', 'Pods', pods.length, <Plain section={describePods(pods, at)} />]] as Part[])),
+    ...(pods === null
+      ? []
+      : ([['pods', 'Pods', podCount, <Plain section={describePods(pods, podCount, at)} />]] as Part[])),
     ['requests', 'Requests', totals?.routes ?? 0, requests],
   ];
   if (scope === 'fleet') return ofAll;
@@ -136,8 +138,8 @@ const SCOPES: readonly [Scope, string][] = [
   ['pod', 'This pod'],
 ];
 
-const nameFleet = ({ pods, process: { pod } }: State): Figure[] => [
-  ['showing', counted(pods?.length ?? 0, 'pod')],
+const nameFleet = ({ podCount, process: { pod } }: State): Figure[] => [
+  ['showing', counted(podCount, 'pod')],
   ['as seen by', pod, 'rank2'],
 ];
 

@@ -93,14 +93,18 @@ async function readSite(
   range: TimeRange,
   release: string | null,
 ): Promise<SiteRange> {
-  const site = new SiteRange(range);
-  site.complete = await source.read(tier, range, (bucket) => {
-    if (release !== null && bucket.release !== release) return;
-    const { at, window } = bucket;
-    site.process.add(window.process);
-    if (bucket.release !== '') site.releases.add(bucket.release);
-    for (const name of [null, ...window.routeNames]) site.openRange(name).take(at, window.window(name)!);
+  let site = new SiteRange(range);
+  const isRead = await source.read(tier, range, () => {
+    site = new SiteRange(range);
+    return (bucket) => {
+      if (release !== null && bucket.release !== release) return;
+      const { at, window } = bucket;
+      site.process.add(window.process);
+      if (bucket.release !== '') site.releases.add(bucket.release);
+      for (const name of [null, ...window.routeNames]) site.openRange(name).take(at, window.window(name)!);
+    };
   });
+  site.complete = isRead;
   return site;
 }
 

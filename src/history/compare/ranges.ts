@@ -83,8 +83,11 @@ interface ServedBucket {
 async function readServed(source: HistorySource, nowMs: number): Promise<ServedBucket[]> {
   const read = async ({ tier, stepMs }: TierRule, range: TimeRange): Promise<ServedBucket[]> => {
     const found = new Map<number, Set<string>>();
-    await source.read(tier, range, ({ at, release }) => {
-      if (release !== '') getOrAdd(found, at, () => new Set()).add(release);
+    await source.read(tier, range, () => {
+      found.clear();
+      return ({ at, release }) => {
+        if (release !== '') getOrAdd(found, at, () => new Set()).add(release);
+      };
     });
     const sorted = [...found].toSorted(([a], [b]) => a - b);
     return sorted.map(([at, releases]) => ({ at, stepMs, releases }));

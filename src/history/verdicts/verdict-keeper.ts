@@ -2,7 +2,7 @@ import { getOrAdd } from '../../core/get-or-add.js';
 import type { UserUse } from '../../core/snapshot.js';
 import { inTurns, Turns } from '../../core/turns.js';
 import type { Verdict } from '../../core/verdict.js';
-import type { FleetVerdicts, FleetSource, ReadBucket } from '../history-store.js';
+import type { FleetVerdicts, FleetSource, TakeBucket } from '../history-store.js';
 import type { TimeRange } from '../../ports/history.js';
 import { openWindow } from '../rows/encoded-window.js';
 import { startBucket, DAY_MS, HOUR_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
@@ -40,6 +40,8 @@ export class VerdictKeeper {
   /** Judged, and not kept by the fleet yet. */
   private unreported: Verdict[] = [];
   private leads = false;
+  /** Whether a shared store could be read when it was last tried. */
+  private canRead = true;
   private busy: Promise<void> | null = null;
 
   constructor(private readonly parts: VerdictParts) {
@@ -67,9 +69,10 @@ export class VerdictKeeper {
 
   /** Verdicts are stored before they are reported: the next leader does not report them again. */
   private async judgeFleet(source: FleetSource, nowMs: number): Promise<void> {
-    const answer = await source.fleet((fleet) => fleet.lead());
+    const answer = await source.fleet((fleet) => fleet.lead(this.canRead));
     if (answer === null) return;
-    // A pod that cannot read the past follows; the next minute tries again.
+    // A leader that cannot read tries again while its lease lasts; one without a lease takes the next that is free.
+    this.canRead ||= !answer.leads;
     this.leads = answer.leads && (this.leads || (await this.takeOver(source, nowMs, answer.kept)));
     if (!this.leads) {
       [this.followed, this.unreported] = [answer.kept?.verdicts ?? [], []];
@@ -88,7 +91,8 @@ export class VerdictKeeper {
   private async takeOver(source: FleetSource, nowMs: number, kept: FleetVerdicts | null): Promise<boolean> {
     const latest = startBucket(nowMs - JUDGED_MS, WINDOW_MS);
     this.begunAt = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.begunAt));
-    if (!(await this.recallUntil(source, this.begunAt))) return false;
+    this.canRead = await this.recallUntil(source, this.begunAt);
+    if (!this.canRead) return false;
     this.unreported = this.engine.adopt(kept?.verdicts ?? [], this.begunAt);
     this.followed = null;
     return true;
@@ -96,21 +100,20 @@ export class VerdictKeeper {
 
   /** Learns five weeks of hours, and judges the last two days in windows. False where a shared store could not be read. */
   private async recallUntil(source: FleetSource, until: number): Promise<boolean> {
-    const engine = new VerdictEngine(this.parts.listUsers);
+    let engine = new VerdictEngine(this.parts.listUsers);
     const windowsFrom = until - 2 * DAY_MS;
-    let isComplete = true;
-    for (const part of splitRange({ from: until - WEEKS * WEEK_MS, to: windowsFrom }, DAY_MS)) {
-      const learn = ({ at, window }: ReadBucket): void => engine.learnHour(at, readJudged(window));
-      // A store that has failed once is not waited for again.
-      isComplete = (await source.read('1h', part, learn, isComplete)) && isComplete;
-    }
+    let isComplete = await source.read('1h', { from: until - WEEKS * WEEK_MS, to: windowsFrom }, () => {
+      engine = new VerdictEngine(this.parts.listUsers);
+      return ({ at, window }) => engine.learnHour(at, readJudged(window));
+    });
     const turns = new Turns();
-    for (const part of splitRange({ from: windowsFrom, to: until }, PART_MS)) {
-      const { windows, isRead } = await readWindows(source, part, isComplete);
+    for (let from = windowsFrom; from < until; from += PART_MS) {
+      // A store that has failed once is not waited for again.
+      const { windows, isRead } = await readWindows(source, { from, to: Math.min(until, from + PART_MS) }, isComplete);
       for (const window of windows) await inTurns(engine.judge(window), turns);
       isComplete &&= isRead;
     }
-    if (!isComplete && source.shared) return false;
+    if (source.shared && !isComplete) return false;
     this.engine = engine;
     this.judgedUntil = until;
     return true;
@@ -123,7 +126,8 @@ export class VerdictKeeper {
     const isShared = source.shared;
     const { windows, isRead } = await readWindows(source, { from, to: until }, isShared);
     // The memory of one pod is no fleet: the next minute judges the window.
-    if (isShared && !isRead) return [];
+    this.canRead = isRead || !isShared;
+    if (!this.canRead) return [];
     const turns = new Turns();
     const changed: Verdict[] = [];
     for (const window of windows) changed.push(...(await inTurns(this.engine.judge(window), turns)));
@@ -139,19 +143,14 @@ export class VerdictKeeper {
   }
 }
 
-function* splitRange({ from, to }: TimeRange, lengthMs: number): Generator<TimeRange> {
-  for (let at = from; at < to; at += lengthMs) yield { from: at, to: Math.min(to, at + lengthMs) };
-}
-
 /** The windows of all processes in the range, oldest first. `isRead`: the store could be read. */
 async function readWindows(source: FleetSource, range: TimeRange, withStore: boolean) {
   const found = new Map<number, JudgedWindow>();
-  const isRead = await source.read(
-    '5m',
-    range,
-    (bucket) => getOrAdd(found, bucket.at, () => new JudgedWindow(bucket.at)).take(bucket),
-    withStore,
-  );
+  const begin = (): TakeBucket => {
+    found.clear();
+    return (bucket) => getOrAdd(found, bucket.at, () => new JudgedWindow(bucket.at)).take(bucket);
+  };
+  const isRead = await source.read('5m', range, begin, withStore);
   const windows = [...found.values()].toSorted((a, b) => a.at - b.at);
   for (const window of source.shared ? windows.slice(-RECENT) : []) {
     const rows = await source.fleet((fleet) => fleet.windows(window.at));

@@ -198,16 +198,29 @@ describe('redisHistory', () => {
     const store = made();
     const [a, b] = [(await opened(store)).fleet!, await opened(store)];
     const nothing = { kept: null };
-    expect([await a.lead(), await b.fleet!.lead(), await a.lead()]).toEqual([
+    expect([await a.lead(true), await b.fleet!.lead(true), await a.lead(true)]).toEqual([
       { leads: true, ...nothing },
       { leads: false, ...nothing },
       { leads: true, ...nothing },
     ]);
     const kept = { judgedUntil: hour, verdicts: [] };
     expect([await b.fleet!.keepVerdicts(kept), await a.keepVerdicts(kept)]).toEqual([false, true]);
-    expect(await b.fleet!.lead()).toEqual({ leads: false, kept });
+    expect(await b.fleet!.lead(true)).toEqual({ leads: false, kept });
     const third = await opened(store);
-    expect(await third.fleet!.lead()).toEqual({ leads: false, kept });
+    expect(await third.fleet!.lead(true)).toEqual({ leads: false, kept });
+  });
+
+  it('lets the lease end of a pod that cannot read', async () => {
+    const prefix = `perf:history-test:${randomUUID()}`;
+    const store = redisHistory({ connection, prefix });
+    const [a, b] = [(await opened(store)).fleet!, (await opened(store)).fleet!];
+    await a.lead(true);
+    const client = admin();
+    await client.pexpire(`${prefix}:{fleet}:leader`, 5_000);
+    expect((await a.lead(false)).leads).toBe(true);
+    expect(await client.pttl(`${prefix}:{fleet}:leader`)).toBeLessThanOrEqual(5_000);
+    await client.del(`${prefix}:{fleet}:leader`);
+    expect([(await a.lead(false)).leads, (await b.lead(true)).leads]).toEqual([false, true]);
   });
 
   it('shows no verdict that nobody of ours has written', async () => {
@@ -221,7 +234,7 @@ describe('redisHistory', () => {
       { ...right, id: 'd', ci: ['0', 2], because: [] },
     ];
     await admin().set(`${prefix}:{fleet}:verdicts`, JSON.stringify({ judgedUntil: 1, verdicts }));
-    expect((await fleet!.lead()).kept!.verdicts.map(({ id }) => id)).toEqual(['a']);
+    expect((await fleet!.lead(true)).kept!.verdicts.map(({ id }) => id)).toEqual(['a']);
   });
 
   it('keeps its counts in a cluster, a slot for each bucket', async () => {
@@ -240,7 +253,7 @@ describe('redisHistory', () => {
     onTestFinished(() => cluster.disconnect());
     const pod = await opened(redisHistory({ connection: cluster, prefix: 'shop' }));
     await pod.write([partOf(3), partOf(4)], []);
-    await pod.fleet!.lead();
+    await pod.fleet!.lead(true);
     expect((await wholeOf(pod)).completed).toBe(7);
     const slots = await Promise.all(
       ['shop:3:{1h:1}', 'shop:3:{1h:1}:parts', 'shop:3:{5m:1}'].map((key) => client.call('CLUSTER', 'KEYSLOT', key)),

@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { displayJson } from '../../../src/core/printable.js';
+import { DashboardView } from '../../../src/dashboard/dashboard-view.js';
 import { readFleet } from '../../../src/dashboard/fleet-view.js';
 import { NO_PAST, readPast } from '../../../src/dashboard/past.js';
+import { RecentRecords } from '../../../src/dashboard/recent-records.js';
+import { formatPage } from '../../../src/dashboard/text-view.js';
 import { MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 import { sharedStore } from '../../fixtures/shared-history.js';
@@ -90,5 +94,25 @@ describe('the figures of all pods', () => {
       ...others.map(({ pod }) => [pod, []]),
     ]);
     expect(sections.now.map(({ text }) => text)).toEqual(['Pod odd is the odd one: p95 90 ms, 20 ms in the median.']);
+  });
+
+  it('have room for a thousand pods beside their routes: the odd ones first', async () => {
+    for (const pod of pods)
+      await pod.minutes(1, (counters) => {
+        for (let i = 0; i < 299; i++) counters.requests(`GET /a-resource-with-a-long-name/of-many/${i}`, 1, 20);
+      });
+    const [{ history, nowMs }] = pods as [ScriptedHistory];
+    const minute = { ...(await history.pods())[0]!, loopBusy: 0.1, memoryBytes: 2 ** 28 };
+    const many = Array.from({ length: 1_000 }, (_, i) => {
+      const pod = `shop-api-7c9f6d5b8b-${String(i).padStart(5, '0')}`;
+      return { ...minute, pod, instance: `${pod}/1/0123456789ab`, p95Ms: i === 999 ? 900 : 20 };
+    });
+    vi.spyOn(history, 'pods').mockResolvedValue(many);
+    const host = { nowMs: () => nowMs, release: null, report: { report() {} } } as never;
+    const view = new DashboardView(host, { history } as never, new RecentRecords(), 'app.js', false);
+    const data = await view.read({ scope: null, route: null });
+    expect(Buffer.byteLength(displayJson(data))).toBeLessThanOrEqual(256 * 1024);
+    expect([data.podCount, data.pods![0]!.pod, data.routes.length]).toEqual([1_000, many[999]!.pod, 299]);
+    expect(formatPage(data, NO_PAST, null)).toContain('All 1,000 pods');
   });
 });

@@ -30,6 +30,7 @@ const text = (routes: RouteRow[], blocks: BlockRow[]): string => {
     scope: 'pod',
     isShared: false,
     pods: null,
+    podCount: 1,
     assets: '',
     process: { pod: 'pod-1', pid: 1, release: null, node: 'v20.0.0', startedAt: 0 },
     overMs: [],

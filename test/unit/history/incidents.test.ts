@@ -51,7 +51,8 @@ class Observer {
     this.source = {
       shared: false,
       fleet: async () => null,
-      read: async (tier, { from, to }, take) => {
+      read: async (tier, { from, to }, begin) => {
+        const take = begin();
         for (const row of rows)
           if (row.tier === tier && row.at >= from && row.at < to) take({ ...row, window: new EncodedWindow(row.data) });
         return true;

@@ -13,7 +13,8 @@ const window = new EncodedWindow(encodeWindow(windowOf(10)));
 /** What a store holds of releases that have served in these minutes, each bucket with ten requests. */
 function sourceOf(served: Readonly<Record<string, readonly number[]>>): HistorySource {
   return {
-    read: async (tier, { from, to }, take) => {
+    read: async (tier, { from, to }, begin) => {
+      const take = begin();
       const { stepMs } = TIERS.find((rule) => rule.tier === tier)!;
       for (const [release, minutes] of Object.entries(served))
         for (const at of new Set(minutes.map((minute) => startBucket(minute, stepMs))))

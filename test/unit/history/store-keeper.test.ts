@@ -56,7 +56,8 @@ describe('a store that fails', () => {
   const rows = (from: number, to: number): HistoryRow[] =>
     Array.from({ length: to - from }, (_, i) => rowOf({ at: (from + i) * 300_000, requests: from + i }));
   const read = async (keeper: StoreKeeper): Promise<number> => {
-    return (await keeper.read('5m', { from: 0, to: 1 }))?.length ?? 0;
+    const rows: HistoryRow[] = [];
+    return (await keeper.read('5m', { from: 0, to: 1 }, async (row) => void rows.push(row))) ? rows.length : 0;
   };
   afterEach(() => (warnings.length = 0));
 
@@ -116,6 +117,27 @@ describe('a store that fails', () => {
     store.fail();
     expect([await reading, await read(keeper)]).toEqual([0, 0]);
     expect(warnings).toEqual([]);
+  });
+
+  it('hands on each row before the next one is read: five weeks of them have no room in memory', async () => {
+    const seen: string[] = [];
+    const store: HistoryStore = {
+      name: 'long',
+      shared: false,
+      open: async () => ({
+        write: async () => {},
+        async *read() {
+          for (const row of rows(0, 3)) {
+            seen.push('read');
+            yield row;
+          }
+        },
+        close: async () => {},
+      }),
+    };
+    const take = async (): Promise<void> => void seen.push('taken');
+    expect(await new StoreKeeper(store, host, report).read('5m', { from: 0, to: 1 }, take)).toBe(true);
+    expect(seen).toEqual(['read', 'taken', 'read', 'taken', 'read', 'taken']);
   });
 
   it('that is opened too late is closed again', async () => {

@@ -213,6 +213,18 @@ describe('verdicts of a process', () => {
     expect(second.told).toMatchObject([{ id: first.told[0]!.id, state: 'resolved' }]);
   });
 
+  it('of the fleet are judged by another pod when the one that leads can read no more', async () => {
+    let isUnreadable = false;
+    const store = sharedStore({ isUnreadable: (nth) => isUnreadable && nth === 1 });
+    const pods = ['a', 'b'].map((name) => new Pod(name, store));
+    for (let minute = 0; minute < 120; minute++) {
+      isUnreadable = minute >= 85;
+      for (const pod of pods) await pod.serve(1, minute >= 90 ? 2_000 : 100);
+    }
+    for (const pod of pods) expect(pod.history.verdicts()).toMatchObject([{ routes: ['GET /insights'] }]);
+    expect(pods.map(({ told }) => told.length)).toEqual([0, 1]);
+  });
+
   it('are of routes, not of the many small ones that a bucket has no room for', async () => {
     const pod = new Pod('a', null);
     await pod.minutes(

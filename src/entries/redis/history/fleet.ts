@@ -17,12 +17,17 @@ const MAX_TEXT = 20_000;
 /** The greatest value of a Date. */
 const MAX_TIME = 8.64e15;
 
-/** Takes or renews a lease. KEYS: the lease, the verdicts. ARGV: who, for how long. Returns whether it is ours, and the verdicts. */
+/**
+ * Takes or renews a lease, unless it is for no time. KEYS: the lease, the verdicts. ARGV: who, for how long. Returns whether it is
+ * ours, and the verdicts.
+ */
 const LEAD = `
 local held = redis.call('GET', KEYS[1])
-local leads = not held or held == ARGV[1]
-if leads then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-return { leads and 1 or 0, redis.call('GET', KEYS[2]) }
+if (not held or held == ARGV[1]) and ARGV[2] ~= '0' then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  held = ARGV[1]
+end
+return { held == ARGV[1] and 1 or 0, redis.call('GET', KEYS[2]) }
 `;
 
 /** Stores the verdicts while the lease is ours. KEYS: the lease, the verdicts. ARGV: who, the verdicts, for how long. */
@@ -46,9 +51,9 @@ export class RedisFleet implements Fleet {
     this.verdicts = this.key('verdicts');
   }
 
-  async lead(): Promise<{ leads: boolean; kept: FleetVerdicts | null }> {
+  async lead(canRead: boolean): Promise<{ leads: boolean; kept: FleetVerdicts | null }> {
     const { client, leader, verdicts, who } = this;
-    const answer = await asOwnCalls(() => client.eval(LEAD, 2, leader, verdicts, who, LEASE_MS));
+    const answer = await asOwnCalls(() => client.eval(LEAD, 2, leader, verdicts, who, canRead ? LEASE_MS : 0));
     const [leads, text] = answer as [number, string | null];
     return { leads: leads === 1, kept: text === null ? null : readVerdicts(text) };
   }
