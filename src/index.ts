@@ -126,7 +126,6 @@ export type {
   Finding,
   RouteCompressionStats,
   EventLoopSnapshot,
-  OffloadMethodStats,
   OffloadStats,
   PerfSnapshot,
   PoolSnapshot,

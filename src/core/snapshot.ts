@@ -245,17 +245,6 @@ export interface OffloadStats {
   savedLoopMs: number;
   /** Time in which the container's CPU limit throttled the process while calls were running; 0 where no limit is visible. */
   throttledMs: number;
-  methods: readonly OffloadMethodStats[];
-}
-
-/** One method, or one file of `Offloader.run()`; means of the calls that workers have done. */
-export interface OffloadMethodStats {
-  /** `'Reports.render'` */
-  name: string;
-  done: number;
-  failed: number;
-  runMs: number;
-  cloneMs: number;
 }
 
 /** All calls of one measured method since the application started; `running` is of now. */

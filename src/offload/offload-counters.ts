@@ -1,6 +1,9 @@
-import { getOrAdd } from '../core/get-or-add.js';
 import { Histogram } from '../core/histogram.js';
-import type { OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
+import type { OffloadStats } from '../core/snapshot.js';
+import type { CpuAllowance } from '../ports/cpu-allowance.js';
+
+/** The kernel's counters are read once a second. */
+const THROTTLING_MS = 1_000;
 
 /** Times of one call in a worker, milliseconds. */
 export interface Spent {
@@ -11,41 +14,46 @@ export interface Spent {
   readonly waitMs: number;
 }
 
-interface Row {
-  done: number;
-  failed: number;
-  runMs: number;
-  cloneMs: number;
-}
-
 /** Counts the calls of one application. */
 export class OffloadCounters {
-  private done = 0;
-  private failed = 0;
   timedOut = 0;
   refused = 0;
   inline = 0;
+  private done = 0;
+  private failed = 0;
+  private busyMs = 0;
+  private throttledMs = 0;
   private readonly run = new Histogram();
   private readonly clone = new Histogram();
   private readonly wait = new Histogram();
-  private busyMs = 0;
-  private readonly rows = new Map<string, Row>();
+  private timer: NodeJS.Timeout | undefined;
 
-  ended(name: string, outcome: 'done' | 'failed', spent: Spent | null = null): void {
+  constructor(private readonly allowance: CpuAllowance | null) {}
+
+  /** A call begins: the container's limit may throttle the process until no call is running. */
+  began(isBusy: () => boolean): void {
+    if (this.timer !== undefined) return;
+    const readMs = (): number => this.allowance?.throttledMs() ?? 0;
+    let lastMs = readMs();
+    this.timer = setInterval(() => {
+      const nowMs = readMs();
+      this.throttledMs += nowMs - lastMs;
+      lastMs = nowMs;
+      if (!isBusy()) this.close();
+    }, THROTTLING_MS).unref();
+  }
+
+  ended(outcome: 'done' | 'failed', spent: Spent | null = null): void {
     this[outcome] += 1;
     if (spent === null) return;
     this.run.record(spent.runMs);
     this.clone.record(spent.cloneMs);
     this.wait.record(spent.waitMs);
     this.busyMs += spent.busyMs;
-    const row = getOrAdd(this.rows, name, () => ({ done: 0, failed: 0, runMs: 0, cloneMs: 0 }));
-    row[outcome] += 1;
-    row.runMs += spent.runMs;
-    row.cloneMs += spent.cloneMs;
   }
 
-  stats(now: Pick<OffloadStats, 'threads' | 'running' | 'pending' | 'throttledMs'>): OffloadStats {
-    const { done, failed, timedOut, refused, inline } = this;
+  stats(now: Pick<OffloadStats, 'threads' | 'running' | 'pending'>): OffloadStats {
+    const { done, failed, timedOut, refused, inline, throttledMs } = this;
     return {
       ...now,
       done,
@@ -57,12 +65,13 @@ export class OffloadCounters {
       cloneMs: this.clone.figures(),
       waitMs: this.wait.figures(),
       savedLoopMs: this.busyMs - this.clone.sumMs,
-      methods: Array.from(this.rows, ([name, row]): OffloadMethodStats => {
-        return { name, done: row.done, failed: row.failed, ...computeMeans(row) };
-      }),
+      throttledMs,
     };
   }
-}
 
-const countEnded = ({ done, failed }: Row): number => done + failed;
-const computeMeans = (row: Row) => ({ runMs: row.runMs / countEnded(row), cloneMs: row.cloneMs / countEnded(row) });
+  /** Leaves no timer. */
+  close(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+}

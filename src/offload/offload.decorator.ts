@@ -1,5 +1,5 @@
 import { inOffloadThread, putOffloadOptions } from '../core/offload-thread.js';
-import { wrapMethod } from '../request/decorated-method.js';
+import { decoratedPlace, wrapMethod } from '../request/decorated-method.js';
 import { needExtension } from '../request/extension.js';
 import { misplaced } from './offload.errors.js';
 import { offloadMethodOption, type OffloadMethodOptions } from './offload.options.js';
@@ -24,20 +24,19 @@ type OffloadDecorator = <T extends (...parameters: never[]) => Promise<unknown>>
 export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
   const resolved = offloadMethodOption.read(options, '@Offload()');
   return (target, name, descriptor) => {
-    const owner = typeof target === 'function' ? target.name : target.constructor.name;
-    const label = `${owner}.${String(name)}`;
-    if (typeof target === 'function') throw misplaced(label, 'a static method belongs to no provider.');
-    if (typeof name === 'symbol') throw misplaced(label, 'give the method a name that is no symbol.');
-    if (typeof descriptor.value !== 'function')
-      throw misplaced(label, 'it must be a method. Move it to one, beneath what leaves an accessor there.');
+    if (typeof target === 'function' || typeof name === 'symbol' || typeof descriptor.value !== 'function')
+      throw misplaced(
+        decoratedPlace(target, name),
+        'it must be a method of an instance, with a name. Move it to one, beneath what leaves an accessor there.',
+      );
     putOffloadOptions(target, name, resolved);
     if (inOffloadThread()) return;
     needExtension({ name: 'offload', decorator: '@Offload()', add: ADD_OFFLOAD }, target, name);
     wrapMethod(descriptor, (method) => ({
       wrapper(this: unknown, ...parameters: unknown[]): unknown {
         const here = (): unknown => method.apply(this, parameters);
-        const run = runningInstances.get(this);
-        return run === undefined ? here() : run(name, parameters, here);
+        const running = runningInstances.get(this);
+        return running === undefined ? here() : running.runMethod(this as object, name, parameters, here);
       },
     }));
   };

@@ -44,15 +44,6 @@ export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): 
 export const offloadError = (message: string, cause?: unknown): PerfError =>
   new PerfError('PERF_ERR_OFFLOAD', message, { cause });
 
-export const closedBefore = (name: string): PerfError =>
-  offloadError(`"${name}" was waiting for a worker when the application closed.`);
-
-/** Why a worker ended. Longer than other reasons, for the advice at its end. */
-export function whyEnded(error: unknown): string {
-  const isFull = (error as NodeJS.ErrnoException | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  return `${describeReason(error, 500)}${isFull ? ' (`heapLimitMb`)' : ''}`;
-}
-
 /** A value that cannot go from one thread to the other. */
 export const notCloneable = (what: string, error: unknown): PerfError =>
   new PerfError(

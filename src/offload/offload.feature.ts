@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
-import { PerfError } from '../core/perf.error.js';
+import { Logger, type LogLevel } from '@nestjs/common';
+import { inOffloadThread, offloadData } from '../core/offload-thread.js';
 import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
 import { CpuAllowance } from '../ports/cpu-allowance.js';
 import { UpstreamCalls } from '../ports/upstream-calls.js';
@@ -11,20 +11,32 @@ import { FEATURE, needProvider, type PerfExtension } from '../request/extension.
 import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
 import type { Job } from './call.js';
 import { Dispatcher } from './dispatcher.js';
-import { findSource, isTypeScript, loadHere } from './load-file.js';
-import { logLevelsData } from './log-levels.js';
+import { findSource, functionIn, isTypeScript, loadExports } from './load-file.js';
 import { OffloadCounters } from './offload-counters.js';
 import { ADD_OFFLOAD } from './offload.decorator.js';
 import { down, offloadError } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, computePoolSize } from './offload.options.js';
-import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
-import { offloadedMethods, runningInstances, type OffloadedMethod, type RunMethod } from './offloaded-methods.js';
-import { Offloader } from './offloader.js';
-import type { Order, ThreadPools } from './thread-pool.js';
-import { Throttling } from './throttling.js';
-import { loadExports, functionIn } from './worker/load.js';
+import type { OffloadOptions, OffloadRunOptions, PoolOptions, ResolvedOffloadOptions } from './offload.options.js';
+import { offloadedMethods, runningInstances, type OffloadedMethod } from './offloaded-methods.js';
+import type { ThreadPools } from './thread-pool.js';
 
+/** Runs files in worker threads, and counts the gain. Injection token and type. */
+export abstract class Offloader {
+  /**
+   * Calls the default export of `file` with `input`, in a worker, without any application of Nest's.
+   * @throws PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, PERF_ERR_OPTION, and what the file throws
+   */
+  abstract run<T>(file: URL | string, input: unknown, options?: OffloadRunOptions): Promise<T>;
+  /** Returns the time that the loop was spared, and the cost of cloning. */
+  abstract stats(): OffloadStats;
+}
 needProvider(Offloader, { name: 'offload', decorator: 'Offloader', add: ADD_OFFLOAD });
+
+const INLINE = 'For tests: `inline: true` runs everything on the main thread.';
+/** All levels: early Nest 11 has no list of them. */
+const LEVELS: readonly LogLevel[] = ['verbose', 'debug', 'log', 'warn', 'error', 'fatal'];
+/** Levels where Nest enables none, because none was chosen or logging is off: messages that must not be missed. */
+const LEAST: readonly LogLevel[] = ['warn', 'error', 'fatal'];
 
 /** The extension of one application. */
 export function offloadExtension(options: OffloadOptions, pools: ThreadPools): PerfExtension {
@@ -58,7 +70,7 @@ class OffloadFeature extends Offloader implements Feature {
     private readonly calls: UpstreamCalls | null,
   ) {
     super();
-    this.counters = new OffloadCounters();
+    this.counters = new OffloadCounters(allowance);
   }
 
   /** @throws PERF_ERR_OFFLOAD for a file that no worker can load, PERF_ERR_DECORATOR */
@@ -68,14 +80,16 @@ class OffloadFeature extends Offloader implements Feature {
     if (this.options.inline) {
       this.application.logger.warn('offload() runs everything on the main thread: `inline: true`.');
     } else {
-      requireProgram(this.pools.program);
       this.dispatcher = await this.openDispatcher();
     }
-    for (const { instance } of this.methods.values()) runningInstances.set(instance, this.makeRunMethod(instance));
+    for (const { instance } of this.methods.values()) runningInstances.set(instance, this);
   }
 
+  /** The log names a worker that could not start; calls are refused until one can. */
   async start(): Promise<void> {
-    await this.dispatcher?.startWarm();
+    const { dispatcher, options } = this;
+    if (dispatcher === null) return;
+    await Promise.allSettled(Array.from({ length: options.warm }, () => dispatcher.prepare('boot')));
   }
 
   snapshot(): Pick<PerfSnapshot, 'offload'> {
@@ -83,7 +97,7 @@ class OffloadFeature extends Offloader implements Feature {
   }
 
   override stats(): OffloadStats {
-    return this.dispatcher?.stats() ?? this.counters.stats({ threads: 0, running: 0, pending: 0, throttledMs: 0 });
+    return this.dispatcher?.stats() ?? this.counters.stats({ threads: 0, running: 0, pending: 0 });
   }
 
   async idle(): Promise<void> {
@@ -99,83 +113,70 @@ class OffloadFeature extends Offloader implements Feature {
     const file = fileOption.read(given, 'Offloader.run(file)');
     const resolved = offloadRunOption.read(options, 'Offloader.run(options)');
     const name = basename(fileURLToPath(file));
-    const order: Order = { do: 'file', name, transfer: resolved.transfer, file: file.href };
-    return this.offload({ name, parameters: [input], options: resolved, order }, async () =>
-      functionIn(await loadExports(file, loadHere), file.href)(input),
-    ) as Promise<T>;
+    const job: Job = { do: 'file', name, file: file.href, parameters: [input], options: resolved };
+    return this.offload(job, async () => functionIn(await loadExports(file, null), file.href)(input)) as Promise<T>;
   }
 
-  private makeRunMethod(instance: object): RunMethod {
-    const own = new Map(
-      [...this.methods.values()]
-        .filter((method) => method.instance === instance)
-        .map((method) => [method.methodName, method]),
-    );
-    return async (methodName, parameters, here) => {
-      const method = own.get(methodName);
-      if (method === undefined || method.options.when?.(...parameters) === false) return here();
-      const { name, options } = method;
-      const order: Order = { do: 'method', name, transfer: options.transfer };
-      return this.offload({ name, parameters, options, order }, here);
-    };
+  /** Runs a method of an instance of this application; `here`: directly. */
+  async runMethod(instance: object, methodName: string, parameters: unknown[], here: () => unknown): Promise<unknown> {
+    const name = `${instance.constructor.name}.${methodName}`;
+    const options = this.methods.get(name)?.options;
+    if (options === undefined || options.when?.(...parameters) === false) return here();
+    return this.offload({ do: 'method', name, file: this.options.module.href, parameters, options }, here);
   }
 
   private offload(job: Job, here: () => unknown): Promise<unknown> {
-    const { dispatcher } = this;
-    if (dispatcher === null && (this.options.inline || inOffloadThread())) return this.runHere(job.name, here);
+    const { calls, dispatcher, options } = this;
+    if (options.inline || inOffloadThread()) return this.runHere(here);
     if (dispatcher === null) return Promise.reject(down(job.name, BEFORE_BOOT));
     const run = (): Promise<unknown> => dispatcher.run(job);
-    return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run);
+    return calls === null ? run() : calls.timed(`worker ${job.name}`, run);
   }
 
-  private async runHere(name: string, here: () => unknown): Promise<unknown> {
+  private async runHere(here: () => unknown): Promise<unknown> {
     this.counters.inline += 1;
     try {
       const value = await here();
-      this.counters.ended(name, 'done');
+      this.counters.ended('done');
       return value;
     } catch (error) {
-      this.counters.ended(name, 'failed');
+      this.counters.ended('failed');
       throw error;
     }
   }
 
   /** Loads the module's file in a worker once. */
   private async openDispatcher(): Promise<Dispatcher> {
-    const openPool = await this.pools.load();
-    const cores = this.allowance?.cores() ?? { limit: null, request: null, machine: null };
-    const { module, idleMs, heapLimitMb } = this.options;
-    const workerData = { [OFFLOAD_DATA]: module.href, ...logLevelsData() };
-    const rules = computePoolSize(this.options, cores);
-    const pool = openPool({ ...rules, idleMs, heapLimitMb, workerData });
-    const { report, nowMs } = this.application;
-    const dispatcher = new Dispatcher(pool, rules, this.counters, new Throttling(this.allowance), report, nowMs);
-    try {
-      await dispatcher.loadModule();
-    } catch (error) {
-      const isDown = error instanceof PerfError && /^PERF_ERR_OFFLOAD_(DOWN|TIMEOUT)$/.test(error.code);
-      if (!isDown) throw await this.explainFailedLoad(dispatcher, error);
+    const { program } = this.pools;
+    if (program === null || !existsSync(program)) {
+      const fix = 'leave nestjs-perf and piscina out of the bundle (`external`)';
+      throw offloadError(`Workers have no program: ${fix}. ${INLINE}`);
     }
-    return dispatcher;
-  }
-
-  private async explainFailedLoad(dispatcher: Dispatcher, error: unknown): Promise<Error> {
-    await dispatcher.close(0);
-    const { message } = error as Error;
-    const advice = ` Compile it, or start the process with a loader (\`--import tsx\`). ${INLINE}`;
-    const isSource = isTypeScript(findSource(this.options.module));
-    return offloadError(`A worker cannot load \`module\` of offload(): ${message}${isSource ? advice : ''}`, error);
+    const openPool = await this.pools.load();
+    const options = computePoolSize(this.options, this.allowance?.cores());
+    const enabled = LEVELS.filter((level) => Logger.isLevelEnabled(level));
+    const logLevels = enabled.length === 0 ? LEAST : enabled;
+    const data = offloadData({ module: options.module.href, logLevels });
+    const { report, nowMs } = this.application;
+    const open = (size: PoolOptions) => new Dispatcher(openPool(size, data), size, this.counters, report, nowMs);
+    const loading = open({ ...options, warm: 0 });
+    try {
+      await loading.prepare('load');
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 'PERF_ERR_OFFLOAD_DOWN')
+        throw explainFailedLoad(options.module, error as Error);
+    } finally {
+      await loading.close(0);
+    }
+    return open(options);
   }
 }
 
-/** @throws PERF_ERR_OFFLOAD where the file that workers run is missing */
-function requireProgram(program: URL | null): void {
-  if (program !== null && existsSync(program)) return;
-  throw offloadError(
-    `Workers have no program: leave nestjs-perf and piscina out of the bundle (\`external\`). ${INLINE}`,
-  );
+function explainFailedLoad(module: URL, error: Error): Error {
+  const advice = ` Compile it, or start the process with a loader (\`--import tsx\`). ${INLINE}`;
+  const isSource = isTypeScript(findSource(module));
+  return offloadError(`A worker cannot load \`module\` of offload(): ${error.message}${isSource ? advice : ''}`, error);
 }
 
 const BEFORE_BOOT =
   'workers of offload() start with the application. Call it in `onModuleInit()` or later, not in a factory.';
-const INLINE = 'For tests: `inline: true` runs everything on the main thread.';

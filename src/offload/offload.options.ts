@@ -5,12 +5,14 @@ import {
   number,
   object,
   optional,
+  optionError,
   optionalNumber,
   value,
   type Option,
   type Resolved,
 } from '../core/option.js';
 import { timeout } from '../core/shared-options.js';
+import type { CpuAllowance } from '../ports/cpu-allowance.js';
 
 /** Options of `offload()`. */
 export interface OffloadOptions {
@@ -85,20 +87,14 @@ const FILE = 'a file URL or an absolute path';
 /** Reads a `file:` URL, as an object or as a string, or an absolute path. */
 export const fileOption: Option<URL> = {
   expected: FILE,
-  read: (given, path) => {
-    const accepted = value<URL | string>(FILE, isFile).read(given, path);
-    return typeof accepted === 'string' && isAbsolute(accepted) ? pathToFileURL(accepted) : new URL(accepted);
+  read(given, path) {
+    try {
+      return pathToFileURL(typeof given === 'string' && isAbsolute(given) ? given : fileURLToPath(given as URL));
+    } catch {
+      throw optionError(path, FILE, given);
+    }
   },
 };
-
-function isFile(given: unknown): boolean {
-  if (typeof given === 'string' && isAbsolute(given)) return true;
-  try {
-    return fileURLToPath(given as URL | string) !== '';
-  } catch {
-    return false;
-  }
-}
 
 const threads = { unit: 'a whole number of threads', integer: true, max: 1_000 };
 const warmThreads = number({ ...threads, min: 0, default: 0 });
@@ -132,29 +128,19 @@ export const offloadMethodOption = object({
 export type ResolvedMethodOptions = Resolved<typeof offloadMethodOption>;
 export type ResolvedRunOptions = Resolved<typeof offloadRunOption>;
 
-/** Cores that are known, the most binding first. */
-export interface Cores {
-  limit: number | null;
-  request: number | null;
-  machine: number | null;
-}
+const UNKNOWN = { limit: null, request: null, machine: null };
 
-/** How many threads a container should have: the loop keeps a core for itself. */
-export function threadsFor({ limit, request, machine }: Cores): number {
-  const cores = Math.min(limit ?? request ?? Infinity, machine ?? Infinity);
-  return Number.isFinite(cores) ? Math.min(MOST_THREADS, Math.max(1, Math.floor(cores) - 1)) : 1;
-}
+/** With the numbers of threads and of waiting calls that hold here. */
+export type PoolOptions = ResolvedOffloadOptions & { readonly threads: number; readonly maxPending: number };
 
-/** How many threads and waiting calls there may be. */
-export interface PoolRules {
-  readonly threads: number;
-  readonly maxPending: number;
-  /** Threads that are started with the application and stay. */
-  readonly warm: number;
-}
-
-export function computePoolSize(options: ResolvedOffloadOptions, cores: Cores): PoolRules {
-  const threads = options.threads ?? Math.max(threadsFor(cores), options.warm);
-  const warm = Math.min(options.warm, threads);
-  return { threads, maxPending: options.maxPending ?? threads * PENDING_PER_THREAD, warm };
+/** The loop keeps a core for itself. `cores`: those that are known, the most binding first. */
+export function computePoolSize(
+  options: ResolvedOffloadOptions,
+  cores: ReturnType<CpuAllowance['cores']> = UNKNOWN,
+): PoolOptions {
+  const known = Math.min(cores.limit ?? cores.request ?? Infinity, cores.machine ?? Infinity);
+  const spare = Number.isFinite(known) ? Math.min(MOST_THREADS, Math.max(1, Math.floor(known) - 1)) : 1;
+  const threads = options.threads ?? Math.max(spare, options.warm);
+  const maxPending = options.maxPending ?? threads * PENDING_PER_THREAD;
+  return { ...options, threads, maxPending, warm: Math.min(options.warm, threads) };
 }

@@ -16,14 +16,6 @@ export interface OffloadedMethod {
 
 type Wrapper = ReturnType<typeof listWrappers>[number];
 
-const NO_PROVIDERS = [
-  ['controllers', 'a route needs its request, which cannot travel. Put it on a method of a provider.'],
-  [
-    'injectables',
-    'a guard, pipe, interceptor or filter of a handler is no provider. Put it on a method of a provider that it injects.',
-  ],
-] as const;
-
 /**
  * The decorated methods of an application's providers.
  * @throws PERF_ERR_DECORATOR for one that no worker could find
@@ -31,9 +23,10 @@ const NO_PROVIDERS = [
 export function offloadedMethods(modules: ModulesContainer): Map<string, OffloadedMethod> {
   const found = new Map<string, OffloadedMethod>();
   for (const module of modules.values()) {
-    for (const [kind, why] of NO_PROVIDERS) {
-      const [wrong] = [...module[kind].values()].flatMap(decoratedIn);
-      if (wrong !== undefined) throw misplaced(wrong.name, why);
+    const [wrong] = [...module.controllers.values(), ...module.injectables.values()].flatMap(decoratedIn);
+    if (wrong !== undefined) {
+      const why = 'controllers, guards, pipes, interceptors and filters serve a request, which cannot travel.';
+      throw misplaced(wrong.name, `${why} Put it on a method of a provider that it injects.`);
     }
     for (const wrapper of module.providers.values()) {
       for (const method of decoratedIn(wrapper)) {
@@ -64,8 +57,9 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
   });
 }
 
-/** Runs a method of one instance in a worker. */
-export type RunMethod = (methodName: string, parameters: unknown[], here: () => unknown) => Promise<unknown>;
+interface RunsMethods {
+  runMethod(instance: object, methodName: string, parameters: unknown[], here: () => unknown): Promise<unknown>;
+}
 
 /** By instance; a method of an instance that is not here runs directly, as in a worker or without an application. */
-export const runningInstances = new ByInstance<RunMethod>();
+export const runningInstances = new ByInstance<RunsMethods>();

@@ -1,50 +1,26 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { PoolRules } from './offload.options.js';
+import type { PoolOptions } from './offload.options.js';
+import type { SentError } from './sent-error.js';
 
-/** One order for a worker. Its arguments are in `port` already; answers go there. */
+/** One task for a worker. Its arguments are in `port` already; replies go there. */
 export interface ThreadTask {
-  readonly port: MessagePort;
-  readonly order: Order;
+  /** Loads the module's file; starts the application; calls one of its methods; calls the default export of a file. */
+  readonly do: 'load' | 'boot' | 'method' | 'file';
+  readonly name: string;
+  /** The workers' module, or the file to call. */
+  readonly file: string;
+  readonly transfer: boolean;
   /** The caller waits until then, epoch milliseconds. */
   readonly deadlineAt: number;
+  readonly port: MessagePort;
 }
 
-export type Order =
-  /** Imports the module's file. */
-  | { readonly do: 'load'; readonly thenEnds: boolean }
-  /** Starts the worker's application. */
-  | { readonly do: 'boot' }
-  | { readonly do: 'method'; readonly name: string; readonly transfer: boolean }
-  | { readonly do: 'file'; readonly name: string; readonly transfer: boolean; readonly file: string };
-
-/** Answers of a worker to one task, in this order. */
-export type Said =
-  /** The work begins; epoch milliseconds. `threadId`: null for work that needs no application. */
+/** Replies of a worker to one task, in this order. A failure before the start: the worker has no application, and ends. */
+export type Reply =
+  /** Epoch milliseconds. `threadId`: null in a thread without an application. */
   | { readonly said: 'started'; readonly at: number; readonly threadId: number | null }
   | { readonly said: 'done'; readonly value: unknown; readonly runMs: number; readonly busyMs: number }
-  | { readonly said: 'failed'; readonly error: SentError; readonly runMs: number; readonly busyMs: number }
-  /** The worker has no application, and ends. */
-  | { readonly said: 'not-booted'; readonly error: SentError };
-
-/** An error on its way to another thread. */
-export interface SentError {
-  readonly name: string;
-  readonly message: string;
-  readonly stack?: string | undefined;
-  readonly code?: string | number | undefined;
-  readonly status?: number | undefined;
-  /** Nest answers with the error's status where this is true. */
-  readonly expose?: boolean | undefined;
-  /** The response of an `HttpException`. */
-  readonly response?: string | object | undefined;
-}
-
-export interface ThreadPoolOptions extends PoolRules {
-  /** A thread without a task for so long is ended, milliseconds. */
-  readonly idleMs: number;
-  readonly heapLimitMb: number | null;
-  readonly workerData: Readonly<Record<string, unknown>>;
-}
+  | { readonly said: 'failed'; readonly error: SentError; readonly runMs: number; readonly busyMs: number };
 
 /** The used part of a Piscina: threads that run this library's program for workers, one task at a time each. */
 export interface ThreadPool {
@@ -62,5 +38,5 @@ export interface ThreadPools {
   /** The file that threads run; null in this library's own sources. */
   readonly program: URL | null;
   /** @throws PERF_ERR_MISSING_PEER */
-  load(): Promise<(options: ThreadPoolOptions) => ThreadPool>;
+  load(): Promise<(options: PoolOptions, workerData: object) => ThreadPool>;
 }

@@ -143,7 +143,7 @@ describe('@Offload() stops the boot', () => {
       async render(): Promise<void> {}
     }
     await refused({ controllers: [RenderController] }).toThrow(
-      'PERF_ERR_DECORATOR: `@Offload()` on "RenderController.render": a route needs its request, which cannot travel. Put it on a method of a provider.',
+      'PERF_ERR_DECORATOR: `@Offload()` on "RenderController.render": controllers, guards, pipes, interceptors and filters serve a request, which cannot travel. Put it on a method of a provider that it injects.',
     );
   });
 
@@ -163,7 +163,7 @@ describe('@Offload() stops the boot', () => {
     @UseGuards(TokenGuard)
     class GuardedController {}
     await refused({ controllers: [GuardedController] }).toThrow(
-      'PERF_ERR_DECORATOR: `@Offload()` on "TokenGuard.verify": a guard, pipe, interceptor or filter of a handler is no provider. Put it on a method of a provider that it injects.',
+      'PERF_ERR_DECORATOR: `@Offload()` on "TokenGuard.verify": controllers, guards, pipes, interceptors and filters serve a request, which cannot travel. Put it on a method of a provider that it injects.',
     );
   });
 

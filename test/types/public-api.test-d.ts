@@ -43,7 +43,7 @@ import {
   Variant,
 } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
-import type { Offloader, OffloadMethodStats, OffloadStats } from 'nestjs-perf/offload';
+import type { Offloader, OffloadStats } from 'nestjs-perf/offload';
 import { openTelemetrySink } from 'nestjs-perf/opentelemetry';
 import { prometheusSink } from 'nestjs-perf/prometheus';
 import { statsigGates, statsigSink } from 'nestjs-perf/statsig';
@@ -287,7 +287,7 @@ bullmqStore({ queue: 'q' });
 
 // --- offload -------------------------------------------------------------------------------------------------------
 expectTypeOf<ReturnType<Offloader['stats']>>().toEqualTypeOf<OffloadStats>();
-expectTypeOf<OffloadStats['methods']>().toEqualTypeOf<readonly OffloadMethodStats[]>();
+expectTypeOf<OffloadStats['throttledMs']>().toEqualTypeOf<number>();
 
 // --- errors ---------------------------------------------------------------------------------------------------------
 declare const error: PerfError;

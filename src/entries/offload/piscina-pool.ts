@@ -7,7 +7,7 @@ export const piscinaPools = (program: URL | null): ThreadPools => ({
   program,
   async load() {
     const { Piscina } = await optionalPeer('piscina', '`offload()`', () => import('piscina'));
-    return ({ threads, warm, idleMs, heapLimitMb, workerData }) =>
+    return ({ threads, warm, idleMs, heapLimitMb }, workerData) =>
       new Piscina({
         filename: fileURLToPath(program!),
         name: 'serve',

@@ -1,23 +1,20 @@
-import { ConsoleLogger } from '@nestjs/common';
+import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { ModulesContainer, NestFactory } from '@nestjs/core';
-import { offloadModule } from '../../core/offload-thread.js';
-import { logLevels } from '../log-levels.js';
+import { offloadThread } from '../../core/offload-thread.js';
+import { loadExports, moduleIn, type ImportFile } from '../load-file.js';
 import { offloadError } from '../offload.errors.js';
 import { offloadedMethods } from '../offloaded-methods.js';
-import { loadExports, moduleIn } from './load.js';
 
 /** Calls a method by its name: `'Reports.render'`. */
 export type CallMethod = (name: string, parameters: unknown[]) => unknown;
 
 /** Starts the Nest application of this worker, and returns what calls its methods. */
-export async function startApplication(load: (href: string) => Promise<unknown>): Promise<CallMethod> {
-  const file = offloadModule();
-  if (file === null) throw offloadError('This program runs in workers of offload() alone.');
-  const module = moduleIn(await loadExports(new URL(file), load), file);
+export async function startApplication(file: string, importFile: ImportFile): Promise<CallMethod> {
+  const module = moduleIn(await loadExports(new URL(file), importFile), file);
   // The main thread has logged Nest's start already.
   const logger = new ConsoleLogger({ logLevels: ['warn'] });
   const context = await NestFactory.createApplicationContext(module, { logger, abortOnError: false });
-  logger.setLogLevels(logLevels());
+  logger.setLogLevels([...offloadThread()!.logLevels] as LogLevel[]);
   const methods = offloadedMethods(context.get(ModulesContainer, { strict: false }));
   const moduleName = 'module' in module ? module.module.name : module.name;
   return (name, parameters) => {

@@ -1,61 +1,63 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { Throttling } from '../../../src/offload/throttling.js';
+import { OffloadCounters } from '../../../src/offload/offload-counters.js';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 let countedMs = 1_000;
-let looks = 0;
-const cores = () => ({ limit: 0.5, request: null, machine: 2 });
-const throttledMs = (): number => ((looks += 1), countedMs);
+let reads = 0;
+let running = 0;
+const allowance = {
+  cores: () => ({ limit: 0.5, request: null, machine: 2 }),
+  throttledMs: (): number => ((reads += 1), countedMs),
+};
 const pass = (ms: number, countMs: number): void => {
   countedMs += countMs;
   vi.advanceTimersByTime(ms);
 };
+const begin = (counters: OffloadCounters): void => {
+  running += 1;
+  counters.began(() => running > 0);
+};
+const total = (counters: OffloadCounters): number => counters.stats({ threads: 0, running, pending: 0 }).throttledMs;
 
-it('adds up what the kernel counts while calls are running', () => {
-  const throttling = new Throttling({ cores, throttledMs });
-  expect(throttling.total()).toBe(0);
-  throttling.begin();
+it('adds up what the kernel counts while calls are running, a second later at the most', () => {
+  const counters = new OffloadCounters(allowance);
+  begin(counters);
   pass(500, 200);
-  expect(throttling.total()).toBe(200);
-  pass(100, 50);
-  throttling.end();
-  pass(1_000, 0);
-  pass(1_000, 700);
-  expect(throttling.total()).toBe(250);
-  throttling.begin();
-  pass(200, 30);
-  throttling.end();
-  throttling.close();
-  expect([throttling.total(), vi.getTimerCount()]).toEqual([280, 0]);
+  begin(counters);
+  pass(600, 50);
+  expect(total(counters)).toBe(250);
+  running = 0;
+  pass(1_000, 30);
+  pass(5_000, 700);
+  expect([total(counters), vi.getTimerCount()]).toEqual([280, 0]);
+  begin(counters);
+  pass(1_000, 20);
+  counters.close();
+  running = 0;
+  expect([total(counters), vi.getTimerCount()]).toEqual([300, 0]);
 });
 
-it('looks no more than once a second, however often calls come and go', () => {
-  const throttling = new Throttling({ cores, throttledMs });
-  looks = 0;
+it('reads once a second, however often calls come and go', () => {
+  const counters = new OffloadCounters(allowance);
+  reads = 0;
   for (let i = 0; i < 1_000; i++) {
-    throttling.begin();
+    begin(counters);
     pass(5, 1);
-    throttling.end();
+    running -= 1;
     pass(5, 0);
   }
-  expect(looks).toBe(1);
-  expect(throttling.total()).toBe(1_000);
-  looks = 0;
-  for (let i = 0; i < 10; i++) {
-    throttling.begin();
-    throttling.end();
-    pass(2_000, 0);
-  }
-  expect(looks).toBeLessThanOrEqual(20);
-  throttling.close();
+  expect(reads).toBeLessThanOrEqual(20);
+  expect(total(counters)).toBeGreaterThan(900);
+  counters.close();
 });
 
 it('is 0 where no limit is seen', () => {
-  const throttling = new Throttling(null);
-  throttling.begin();
-  throttling.end();
-  expect(throttling.total()).toBe(0);
-  throttling.close();
+  const counters = new OffloadCounters(null);
+  begin(counters);
+  pass(2_000, 0);
+  running = 0;
+  expect(total(counters)).toBe(0);
+  counters.close();
 });

@@ -34,8 +34,8 @@ it('answers calls that do not end in time, and those that wait behind them', asy
     { reason: { code: 'PERF_ERR_OFFLOAD', message: expect.stringContaining('ended while it ran "Reports.sleep"') } },
     {
       reason: {
-        code: 'PERF_ERR_OFFLOAD',
-        message: expect.stringContaining('was waiting for a worker when the application closed'),
+        code: 'PERF_ERR_OFFLOAD_DOWN',
+        message: expect.stringContaining('"Reports.whereabouts" was refused: the application has closed'),
       },
     },
   ]);
