@@ -1,10 +1,11 @@
-// Builds the published files: a CommonJS bundle for each entry with their shared chunks, and the declarations that they reach.
+// Builds the published files: a CommonJS bundle for each entry with their shared chunks, and the declarations that their exports reach.
 // CommonJS: applications in both formats load it on every Node of `engines`, and Jest loads nothing else.
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
+import { pruneDeclarations } from './declarations.mjs';
 import { run } from './install.mjs';
 import { buildPage } from './page.mjs';
 
@@ -50,9 +51,9 @@ writeFileSync('dist/package.json', '{"type":"commonjs"}\n');
 const names = Object.keys(createRequire(import.meta.url)(resolve(`dist/${root}.js`)));
 const exported = names.map((name) => `exports.${name} = root.${name};\n`).join('');
 writeFileSync('dist/index.js', `'use strict';\nconst root = require('./${root}.js');\n${exported}`);
-copy(join(COMPILED, thread));
-for (const declaration of reachable(['index', ...entries].map((entry) => join(COMPILED, `${entry}.d.ts`))))
-  copy(declaration);
+copyFileSync(join(COMPILED, thread), findTarget(join(COMPILED, thread)));
+const declarations = ['index', ...entries].map((entry) => join(COMPILED, `${entry}.d.ts`));
+for (const [file, text] of pruneDeclarations(declarations)) writeFileSync(findTarget(file), text);
 
 // The command line tool: a file of its own, which nobody imports.
 const tool = await rolldown({ input: join(COMPILED, 'dashboard/top/main.js'), external: /^node:/, platform: 'node' });
@@ -62,19 +63,9 @@ chmodSync('dist/bin/nestjs-perf.js', 0o755);
 rmSync('packages/load/dist', { recursive: true, force: true });
 run('node_modules/.bin/tsc', ['-p', 'packages/load']);
 
-function copy(file) {
+/** The place of a compiled file in the package. */
+function findTarget(file) {
   const target = join('dist', relative(COMPILED, file));
   mkdirSync(dirname(target), { recursive: true });
-  copyFileSync(file, target);
-}
-
-/** These declarations and all that they name. */
-function reachable(files) {
-  const seen = new Set(files);
-  for (const file of seen) {
-    for (const [, path] of readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"](\.[^'"]+)\.js['"]/g)) {
-      seen.add(join(dirname(file), `${path}.d.ts`));
-    }
-  }
-  return seen;
+  return target;
 }

@@ -21,11 +21,15 @@ export function holdsOnlyWhatShips(files) {
   return `${files.length} files`;
 }
 
+/** Bytes of the unpacked package at most. */
+const MOST_UNPACKED = 1_600_000;
+
 /** Fails unless README's sizes are those of npm within 5 %, of the download and unpacked, and nothing is installed with it. */
 export function isAsLargeAsTold(readme, { size, unpackedSize }, dependencies) {
   const told = /(\d+) KB to download and ([\d.]+) MB unpacked(?: \(`[^`]+`\))?, without a dependency/.exec(readme);
   assert.notEqual(told, null, 'README.md does not say how large the package is');
   assert.deepEqual(dependencies, []);
+  assert.ok(unpackedSize <= MOST_UNPACKED, `${unpackedSize} bytes unpacked`);
   const [kb, mb] = told.slice(1).map(Number);
   for (const [is, said] of [
     [size / 1e3, kb],
