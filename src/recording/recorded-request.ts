@@ -72,17 +72,11 @@ export function recordedRequest(
   };
 }
 
-/** An upload is read by the handler's own code, so that no body may have been parsed, or only a part of it. */
-function hasBody({ headers }: IncomingMessage, parsed: unknown): boolean {
-  return (
-    Number(headers['content-length']) > 0 ||
-    headers['transfer-encoding'] !== undefined ||
-    (parsed !== undefined && parsed !== null && !isEmpty(parsed))
-  );
-}
-
-/** A parser of bodies leaves `{}` for a request without one. */
-const isEmpty = (body: unknown): boolean => typeof body === 'object' && body !== null && Object.keys(body).length === 0;
+/** An upload is read by the handler's own code, so that no body may have been parsed; parsers leave `{}` for a request without one. */
+const hasBody = ({ headers }: IncomingMessage, parsed: unknown): boolean =>
+  Number(headers['content-length']) > 0 ||
+  headers['transfer-encoding'] !== undefined ||
+  Object.keys(parsed ?? {}).length > 0;
 
 function* redactedPaths(data: unknown, path: string): Generator<string> {
   if (data === REDACTED) yield path;

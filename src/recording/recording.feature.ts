@@ -120,10 +120,10 @@ export const recordingExtension = (options: ResolvedRecordOptions): PerfExtensio
     {
       provide: 'perf:recording-feature',
       inject: [Recordings],
-      useFactory(recordings: TrafficRecordings) {
-        const feature: Feature = { drain: () => recordings.close() };
-        return { ...feature, [FEATURE]: true };
-      },
+      useFactory: (recordings: TrafficRecordings): Feature & { [FEATURE]: true } => ({
+        [FEATURE]: true,
+        drain: () => recordings.close(),
+      }),
     },
   ],
 });

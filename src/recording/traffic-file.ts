@@ -18,8 +18,8 @@ export type EditLine = (line: string, index: number) => string | null;
 export class TrafficFile {
   private readonly gzip = createGzip();
   private readonly part: string;
-  /** Settles when all is on disk. */
-  private readonly written: Promise<void>;
+  /** Settles when all is on disk; rejects when the file cannot be written any more. */
+  readonly written: Promise<void>;
 
   private constructor(
     readonly path: string,
@@ -54,11 +54,6 @@ export class TrafficFile {
     if (this.gzip.destroyed || this.gzip.writableLength > MAX_WAITING_BYTES) return false;
     this.gzip.write(`${line}\n`);
     return true;
-  }
-
-  /** Called with the error when the file cannot be written any more. */
-  onError(listener: (error: Error) => void): void {
-    this.written.catch(listener);
   }
 
   /** Ends the file. With `edit`, each line goes through it. Where that fails, what was recorded stays as `….part`. */

@@ -4,9 +4,8 @@ import type { RecordedTraffic } from '../ports/recording.js';
 import type { RequestState } from '../request/request-state.js';
 import { recordedRequest, type RecordedRequest, type RecordingRules } from './recorded-request.js';
 import type { ResolvedRecordOptions } from './recording.options.js';
-import { SessionSample } from './session-sample.js';
+import { LineSample } from './line-sample.js';
 import type { TrafficFile } from './traffic-file.js';
-import { WrittenLines } from './written-lines.js';
 
 /** While no more of `maxBytes` is written, a burst may come: the average is that of the whole recording. */
 const SPARE = 0.5;
@@ -22,8 +21,7 @@ interface RecordingPlan {
 
 /** One recording, from start to end. */
 export class TrafficRecording {
-  private readonly sample = new SessionSample();
-  private readonly lines = new WrittenLines();
+  private readonly sample: LineSample;
   private bytes = 0;
   /** One for all lines: a clock that is set meanwhile would tear their times apart. */
   private readonly epochOffsetMs: number;
@@ -32,8 +30,9 @@ export class TrafficRecording {
     private readonly file: TrafficFile,
     private readonly plan: RecordingPlan,
   ) {
+    this.sample = new LineSample(plan.rules.perRoute);
     this.epochOffsetMs = toEpochMs(plan.startedMs) - plan.startedMs;
-    file.onError((error) => plan.full(`its file cannot be written: ${error.message}`));
+    file.written.catch((error: Error) => plan.full(`its file cannot be written: ${error.message}`));
   }
 
   ended(state: RequestState, nowMs: number): void {
@@ -44,22 +43,19 @@ export class TrafficRecording {
     // An aborted request has no complete answer, and a stream that its client has left would never end in a replay.
     if (state.request === null || state.aborted) return;
     if (route === null || route.isOwn || route.handler?.skipped === true) return;
-    const name = route.name;
     const { session, group } = this.sample.find(findSession(state));
-    if (!this.sample.keeps(group) && this.lines.count(name) >= rules.perRoute) return;
+    if (!this.sample.takes(group, route.name)) return;
     const recorded = recordedRequest(state, this.epochOffsetMs + state.startedMs, session, rules);
     if (!SENDABLE.test(`${recorded.method} ${recorded.url}`)) return;
     const line = formatLine(recorded);
     this.bytes += Buffer.byteLength(line) + 1;
     if (this.bytes > rules.maxBytes) return full(`\`maxBytes\` (${rules.maxBytes}) are written`);
     if (!this.file.write(line)) return full('the disk cannot follow');
-    this.lines.add(group, name);
-    if (this.sample.keeps(group)) this.sample.add(group, this.room(nowMs));
+    this.sample.add(group, route.name, this.room(nowMs));
   }
 
   async finish(nowMs: number): Promise<RecordedTraffic> {
-    this.sample.end(this.allowed(nowMs - this.plan.startedMs));
-    const fates = this.lines.fates((group) => this.sample.keeps(group), this.plan.rules.perRoute);
+    const fates = this.sample.end(this.allowed(nowMs - this.plan.startedMs));
     const isWhole = fates.every((fate) => fate === 'session');
     await this.file.finish(
       isWhole ? null : (line, index) => (fates[index] === 'alone' ? alone(line) : fates[index] === 'out' ? null : line),
