@@ -66,20 +66,21 @@ function writeValue(value: unknown, around: readonly object[], where: string): s
 function writeObject(value: object, around: readonly object[], where: string): string {
   if (around.includes(value)) throw noKey(where, 'holds itself');
   if (around.length === MAX_DEPTH) throw noKey(where, `is nested more than ${MAX_DEPTH} deep`);
-  const isArray = isPlainArray(value);
-  if (!isArray && !isPlain(value)) throw noKey(where, `is or holds an instance of ${describeClass(value)}`);
-  const symbol = symbolIn(value);
-  if (symbol !== undefined) throw noKey(where, `has or holds a field named ${String(symbol)}`);
+  if (!isPlain(value)) throw noKey(where, `is or holds an instance of ${describeClass(value)}`);
+  if (!hasOnlyJsonFields(value))
+    throw noKey(
+      where,
+      'has or holds what JSON leaves out: a field of a symbol, a hidden one, a name or a hole in an array',
+    );
   const within = [...around, value];
-  if (isArray) return `[${Array.from(value, (item) => writeValue(item, within, where)).join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map((item) => writeValue(item, within, where)).join(',')}]`;
   const named = value as Record<string, unknown>;
-  const fields = Object.keys(named).sort();
-  // A copy of the arguments, which the load gets, would have neither.
-  if (Object.getOwnPropertyNames(named).length > fields.length) throw noKey(where, 'has or holds a hidden field');
-  const text = fields.map((name) => {
-    if (Object.getOwnPropertyDescriptor(named, name)?.get) throw noKey(where, 'has or holds a getter');
-    return `${JSON.stringify(name)}:${writeValue(named[name], within, where)}`;
-  });
+  const text = Object.keys(named)
+    .sort()
+    .map((name) => {
+      if (Object.getOwnPropertyDescriptor(named, name)?.get) throw noKey(where, 'has or holds a getter');
+      return `${JSON.stringify(name)}:${writeValue(named[name], within, where)}`;
+    });
   return `{${text.join(',')}}`;
 }
 
@@ -94,30 +95,23 @@ export function readItems(args: readonly unknown[], method: string): readonly un
   throw new PerfError('PERF_ERR_CACHE_KEY', `"${method}" has \`batch: true\` and takes one array, got ${given}.`);
 }
 
-/** An array that a literal or JSON has made: a database's list of rows may be of a class that has more to it. */
-export function isPlainArray(value: unknown): value is unknown[] {
-  if (!Array.isArray(value)) return false;
-  const base: unknown = Object.getPrototypeOf(Object.getPrototypeOf(value));
-  // `Array.prototype` of any realm inherits directly from `Object.prototype`.
-  if (base === null || Object.getPrototypeOf(base) !== null) return false;
-  // Names come behind all indices; an array with holes has fewer of these than its length.
-  const last = Object.keys(value).at(-1) ?? '0';
-  return String(Number(last) >>> 0) === last;
-}
-
-/** An object that a literal or JSON has made, of this realm or another. */
+/** An object or array that a literal or JSON has made, of this realm or another: rows of a database may be of a class that has more to it. */
 export function isPlain(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value) as object | null;
-  if (prototype === null) return true;
-  if (Object.getPrototypeOf(prototype) !== null) return false;
+  let base = Object.getPrototypeOf(value) as object | null;
+  // `Array.prototype` of any realm inherits directly from `Object.prototype`.
+  if (Array.isArray(value) && base !== null) base = Object.getPrototypeOf(base) as object | null;
+  if (base === null) return !Array.isArray(value);
+  if (Object.getPrototypeOf(base) !== null) return false;
   // Fields that are inherited from an object without a prototype are no fields of a copy.
-  return Object.hasOwn(prototype, 'hasOwnProperty') || Reflect.ownKeys(prototype).length === 0;
+  return Object.hasOwn(base, 'hasOwnProperty') || Reflect.ownKeys(base).length === 0;
 }
 
-/** A field as ORMs name their operators: neither text nor a copy of its object would have it. */
-function symbolIn(value: object): symbol | undefined {
-  const symbols = Object.getOwnPropertySymbols(value);
-  return symbols.find((symbol) => Object.prototype.propertyIsEnumerable.call(value, symbol));
+/** It has no fields that JSON, or a copy, leaves out: hidden ones, those of symbols, names and holes of an array. */
+export function hasOnlyJsonFields(value: object): boolean {
+  const fields = Object.keys(value).length;
+  // An array has a hidden `length`.
+  const [expected, hidden] = Array.isArray(value) ? [value.length, 1] : [fields, 0];
+  return fields === expected && Reflect.ownKeys(value).length === fields + hidden;
 }
 
 function describeClass(value: object): string {

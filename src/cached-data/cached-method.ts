@@ -1,7 +1,7 @@
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import { readItems } from './cache-key.js';
-import { atEndOfTurn } from './flight.js';
+import { Turn } from './flight.js';
 import type { Level2, Level2Answer } from './level2.js';
 import { MethodCache } from './method-cache.js';
 
@@ -27,12 +27,6 @@ export class OneByOne extends MethodCache<unknown[]> {
   }
 }
 
-/** Items that are read from level 2 in one turn of the event loop. */
-interface Turn {
-  readonly reads: Promise<unknown>[];
-  readonly end: Promise<unknown>;
-}
-
 /** A call that waits for one item. */
 interface Asked {
   readonly item: unknown;
@@ -40,10 +34,19 @@ interface Asked {
   readonly reject: (reason: unknown) => void;
 }
 
+/** A read of level 2. */
+interface Read {
+  readonly answer: Promise<Level2Answer | null>;
+  readonly end: () => void;
+}
+
 /** A method with `batch: true`: one value for each item of its array, one call for all items of a turn of the loop. */
 export class Batched extends MethodCache<unknown> {
-  private asked: Asked[] = [];
-  private turn: Turn | null = null;
+  private readonly asked = new Turn<Asked>((asked) => this.loadAsked(asked));
+  private readonly reads = new Turn<Read>(async (reads) => {
+    await Promise.all(reads.map(({ answer }) => answer));
+    for (const { end } of reads) end();
+  });
 
   async call(args: unknown[]): Promise<unknown[]> {
     const items = readItems(args, this.method);
@@ -57,32 +60,17 @@ export class Batched extends MethodCache<unknown> {
   }
 
   protected loadOne(item: unknown): Promise<unknown> {
-    if (this.asked.length === 0) atEndOfTurn(() => void this.loadAsked());
-    return new Promise((resolve, reject) => this.asked.push({ item, resolve, reject }));
+    return new Promise((resolve, reject) => this.asked.add({ item, resolve, reject }));
   }
 
   /** The reads of one turn end together: one call then loads the items that were not found. */
   protected override async readLevel2(level2: Level2, key: string): Promise<Level2Answer | null> {
     const answer = super.readLevel2(level2, key);
-    const turn = (this.turn ??= this.openTurn());
-    turn.reads.push(answer);
-    await turn.end;
+    await new Promise<void>((end) => this.reads.add({ answer, end }));
     return answer;
   }
 
-  private openTurn(): Turn {
-    const reads: Promise<unknown>[] = [];
-    const end = new Promise((resolve) => {
-      atEndOfTurn(() => {
-        this.turn = null;
-        resolve(Promise.all(reads));
-      });
-    });
-    return { reads, end };
-  }
-
-  private async loadAsked(): Promise<void> {
-    const asked = this.asked.splice(0);
+  private async loadAsked(asked: readonly Asked[]): Promise<void> {
     try {
       const items = asked.map(({ item }) => item);
       const values = await this.source(items);

@@ -9,8 +9,6 @@ export class Entry {
   failures = 0;
   /** No refresh is tried before this. */
   retryAtMs = 0;
-  /** Called when entries that are used more have taken its room. */
-  evicted: () => void = () => {};
 
   constructor(
     readonly key: string,

@@ -56,9 +56,17 @@ export const outsideRequests = <T>(work: () => T | PromiseLike<T>): Promise<T> =
     return work();
   });
 
-/** Runs `work` after the callbacks of all promises that are settled now, as DataLoader does. */
-export const atEndOfTurn = (work: () => void): void =>
-  inRootContext(() => queueMicrotask(() => process.nextTick(work)));
+/** Collects the items of one turn of the event loop, until the callbacks of all promises that are settled then have run, as DataLoader does. */
+export class Turn<T> {
+  private items: T[] = [];
+
+  constructor(private readonly end: (items: readonly T[]) => Promise<void>) {}
+
+  add(item: T): void {
+    if (this.items.push(item) > 1) return;
+    inRootContext(() => queueMicrotask(() => process.nextTick(() => void this.end(this.items.splice(0)))));
+  }
+}
 
 /** How long to wait after so many failures in a row: 1 s, 2 s, 4 s … 30 s on average. */
 export const retryAfterMs = (failures: number): number => backoffMs(failures, { baseMs: 2_000, maxMs: 60_000 });

@@ -13,7 +13,8 @@ const KEY = '';
 
 /** A `@Preloaded()` method: one value, which is always available. */
 export class PreloadedMethod extends MethodCache<null> {
-  private wasLoaded = false;
+  /** It has had a value, which may be a stale one, or forgotten, by now. */
+  hasLoaded = false;
   private failures = 0;
   private timer: NodeJS.Timeout | undefined;
   private isClosed = false;
@@ -57,7 +58,7 @@ export class PreloadedMethod extends MethodCache<null> {
   }
 
   call(): Promise<unknown> {
-    if (this.options.required || this.wasLoaded) return this.get(KEY, null);
+    if (this.options.required || this.hasLoaded) return this.get(KEY, null);
     this.counts.misses += 1;
     const error = new PerfError(
       'PERF_ERR_NOT_LOADED',
@@ -87,11 +88,6 @@ export class PreloadedMethod extends MethodCache<null> {
     this.isClosed = true;
     super.close();
     clearTimeout(this.timer);
-  }
-
-  /** It has had a value, which may be a stale one by now. */
-  get hasLoaded(): boolean {
-    return this.wasLoaded || this.held !== undefined;
   }
 
   /** The fault of a required value whose next load is overdue; null without one. */
@@ -136,7 +132,7 @@ export class PreloadedMethod extends MethodCache<null> {
   }
 
   private loaded(): void {
-    this.wasLoaded ||= this.held !== undefined;
+    this.hasLoaded ||= this.held !== undefined;
     this.failures = 0;
     this.loadIn(this.options.everyMs);
   }

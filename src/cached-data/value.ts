@@ -1,4 +1,4 @@
-import { isPlain, isPlainArray } from './cache-key.js';
+import { hasOnlyJsonFields, isPlain } from './cache-key.js';
 
 /** Size of an object or array itself, and of one of its fields, bytes. */
 const OBJECT_BYTES = 32;
@@ -49,15 +49,9 @@ function onlyJson(this: Record<string, unknown>, name: string, value: unknown): 
     (typeof own === 'number' && Number.isFinite(own) && !Object.is(own, -0)) ||
     (own === undefined && !Array.isArray(this)) ||
     own === null ||
-    (typeof own === 'object' && own === value && isWhollyJson(own));
+    (typeof own === 'object' && own === value && isPlain(own) && hasOnlyJsonFields(own));
   if (!survives) throw new TypeError('not JSON');
   return value;
-}
-
-/** It has no fields that JSON leaves out: of symbols, hidden ones, those of an array. */
-function isWhollyJson(own: object): boolean {
-  if (isPlainArray(own)) return Reflect.ownKeys(own).length === own.length + 1;
-  return isPlain(own) && Reflect.ownKeys(own).length === Object.keys(own).length;
 }
 
 /** Plain data as it is now. */

@@ -1,15 +1,15 @@
 import type { OncePerCause } from '../core/reporter.js';
 import type { Entry } from './entry.js';
 
-/** The used part of an `LRUCache` whose keys are its values: it keeps the entries of all methods that were used last. */
+/** The used part of an `LRUCache`: it keeps the entries of all methods that were used last, by the values of their method. */
 export interface Bound {
-  set(entry: Entry, value: Entry): unknown;
+  set(entry: Entry, values: Values): unknown;
   has(entry: Entry): boolean;
   get(entry: Entry): unknown;
   delete(entry: Entry): unknown;
 }
 
-/** Calls `entry.evicted()` for an entry that leaves. */
+/** Calls `values.remove(entry)` for an entry that leaves. */
 export type MakeBound = (maxEntries: number, maxBytes: number) => Bound;
 
 /** The kept values of one method, within its bounds. */
@@ -45,8 +45,7 @@ export class Values {
     const { bound, entries, maxEntries, method, report } = this;
     try {
       this.drop(entry.key);
-      entry.evicted = () => this.remove(entry);
-      bound?.set(entry, entry);
+      bound?.set(entry, this);
       // A bound takes no entry that is larger than itself.
       if (bound?.has(entry) === false) {
         const cause = `A value of "${method}"`;
@@ -69,7 +68,7 @@ export class Values {
     }
   }
 
-  private remove(entry: Entry): void {
+  remove(entry: Entry): void {
     this.bound?.delete(entry);
     if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key);
   }

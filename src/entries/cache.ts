@@ -1,7 +1,7 @@
 import { cachedData } from '../cached-data/cached-data.feature.js';
 import { cacheOption, type CacheOptions } from '../cached-data/cached.options.js';
 import type { Entry } from '../cached-data/entry.js';
-import type { MakeBound } from '../cached-data/values.js';
+import type { MakeBound, Values } from '../cached-data/values.js';
 import { optionalPeer } from '../core/optional-peer.js';
 import type { PerfExtension } from '../request/extension.js';
 
@@ -16,13 +16,13 @@ export const cache = (options?: CacheOptions): PerfExtension =>
 async function loadBound(): Promise<MakeBound> {
   const { LRUCache } = await optionalPeer('lru-cache', '`cache()`', () => import('lru-cache'));
   return (max, maxSize) =>
-    new LRUCache<Entry, Entry>({
+    new LRUCache<Entry, Values>({
       max,
       maxSize,
-      sizeCalculation: (entry) => entry.bytesUpTo(maxSize),
+      sizeCalculation: (_values, entry) => entry.bytesUpTo(maxSize),
       // `dispose` would not do: nothing may be deleted within it.
-      disposeAfter: (entry, _key, reason) => {
-        if (reason === 'evict') entry.evicted();
+      disposeAfter: (values, entry, reason) => {
+        if (reason === 'evict') values.remove(entry);
       },
     });
 }

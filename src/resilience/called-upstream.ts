@@ -67,11 +67,10 @@ async function settle(call: LimitedCall, work: Work, attempt: Attempt): Promise<
   }
 }
 
-/** Makes a signal only for work that reads it. */
 class Attempt implements ResilientCall {
   readonly attempt: number;
-  private controller: AbortController | null = null;
-  private abortedBy: unknown = null;
+  /** Node makes its signal when work reads it. */
+  private readonly controller = new AbortController();
 
   constructor(
     private readonly call: LimitedCall,
@@ -81,10 +80,6 @@ class Attempt implements ResilientCall {
   }
 
   get signal(): AbortSignal {
-    if (this.controller === null) {
-      this.controller = new AbortController();
-      if (this.abortedBy !== null) this.controller.abort(this.abortedBy);
-    }
     return this.controller.signal;
   }
 
@@ -93,7 +88,6 @@ class Attempt implements ResilientCall {
   }
 
   abort(reason: unknown): void {
-    this.abortedBy = reason;
-    this.controller?.abort(reason);
+    this.controller.abort(reason);
   }
 }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import type { Level2Maker } from '../../src/cached-data/level2.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { redisCache, redisHistory } from '../../src/entries/redis.js';
 import { keptMs } from '../../src/history/rows/tiers.js';
-import { ownCluster } from '../fixtures/redis.js';
+import { startCluster } from '../fixtures/redis.js';
 import { NO_WORKER } from '../unit/defer/durable-entry.js';
 
 const url = inject('redisUrl');
@@ -44,6 +44,9 @@ const WRITERS = {
   },
 };
 
+let started: ReturnType<typeof startCluster> | null = null;
+afterAll(async () => (await started)?.stop());
+
 describe.each(Object.entries(WRITERS))('%s', (_name, write) => {
   it.each([
     ['a URL', () => url],
@@ -59,9 +62,10 @@ describe.each(Object.entries(WRITERS))('%s', (_name, write) => {
   });
 
   it('names its keys by `prefix`, on a Cluster with a `keyPrefix`', async () => {
-    const { cluster, keys } = await ownCluster();
-    await write(cluster as never, '{shop}');
-    await expect.poll(() => keys('{shop}:*')).not.toEqual([]);
+    const { cluster, keys } = await (started ??= startCluster());
+    const prefix = `{test-${randomUUID()}}`;
+    await write(cluster as never, prefix);
+    await expect.poll(() => keys(`${prefix}:*`)).not.toEqual([]);
     expect(await keys('app:*')).toEqual([]);
     // The application's own client is as it was.
     expect([cluster.status, cluster.options.keyPrefix]).toEqual(['wait', 'app:']);

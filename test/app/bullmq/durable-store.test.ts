@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { afterAll } from 'vitest';
 import { bullmqStore } from '../../../src/entries/bullmq.js';
-import { connection, obliterate, ownCluster } from '../../fixtures/redis.js';
+import { connection, obliterate, startCluster } from '../../fixtures/redis.js';
 import { durableStoreContract } from '../../unit/contract/durable-store.contract.js';
 import { MemoryPlace, MemoryStore } from '../../unit/contract/memory-store.js';
 
@@ -30,10 +31,14 @@ durableStoreContract('bullmqStore with an ioredis client', () => {
   };
 });
 
+let started: ReturnType<typeof startCluster> | null = null;
+afterAll(async () => (await started)?.stop());
+
 durableStoreContract('bullmqStore with a Cluster', async () => {
-  const { cluster } = await ownCluster();
+  const { cluster } = await (started ??= startCluster());
+  const queue = `contract-${randomUUID()}`;
   return {
-    store: ({ worker }) => bullmqStore({ connection: cluster, queue: 'mail', worker }),
+    store: ({ worker }) => bullmqStore({ connection: cluster, queue, worker }),
     clean: async () => {},
   };
 });

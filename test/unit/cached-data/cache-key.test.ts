@@ -49,7 +49,6 @@ describe('a key', () => {
     expect(key('a')).toBe(key('a', undefined));
     expect(key()).toBe(key(undefined));
     expect(key([[1, 2]])).toBe(key([[1, 2]]));
-    expect(key(Object.assign([], { 2: 'c' }))).toContain('undefined');
     expect(key(Object.assign(Object.create(null) as object, { a: 1 }))).toBe(key({ a: 1 }));
   });
 
@@ -58,7 +57,9 @@ describe('a key', () => {
   const symbolic = Object.assign([1], { [Symbol('rows')]: 1 });
   /** As postgres.js gives its rows. */
   class Result extends Array<number> {}
-  const [named, sparse] = [Object.assign([1], { tenant: 'a' }), Object.assign([], { 2: 'c', tenant: 'a' })];
+  const [named, sparse] = [Object.assign([1], { tenant: 'a' }), Object.assign([], { 2: 'c' })];
+  const leftOut =
+    'argument 1 of "Catalogue.find" has or holds what JSON leaves out: a field of a symbol, a hidden one, a name or a hole in an array';
   const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`) as unknown;
   it.each<[string, unknown, string]>([
     ['a function', () => {}, 'argument 1 of "Catalogue.find" is a function'],
@@ -66,15 +67,11 @@ describe('a key', () => {
     ['a cycle', cycle, 'argument 1 of "Catalogue.find" holds itself'],
     ['a date', new Date(), 'argument 1 of "Catalogue.find" is or holds an instance of Date'],
     ['an instance within', { map: new Map() }, 'argument 1 of "Catalogue.find" is or holds an instance of Map'],
-    [
-      'a condition',
-      { age: { [Symbol('gt')]: 18 } },
-      'argument 1 of "Catalogue.find" has or holds a field named Symbol(gt)',
-    ],
-    ['a list with a symbol', symbolic, 'argument 1 of "Catalogue.find" has or holds a field named Symbol(rows)'],
+    ['a condition', { age: { [Symbol('gt')]: 18 } }, leftOut],
+    ['a list with a symbol', symbolic, leftOut],
     ['a list of a class', [Result.of(1)], 'argument 1 of "Catalogue.find" is or holds an instance of Result'],
-    ['a list with a field', [named], 'argument 1 of "Catalogue.find" is or holds an instance of Array'],
-    ['one with holes, too', [sparse], 'argument 1 of "Catalogue.find" is or holds an instance of Array'],
+    ['a list with a field', [named], leftOut],
+    ['a list with holes', [sparse], leftOut],
     ['what is too deep', deep, 'argument 1 of "Catalogue.find" is nested more than 100 deep'],
   ])('cannot be made of %s, which says what to do', (_what, value, problem) => {
     expect(() => key(value)).toThrow(
