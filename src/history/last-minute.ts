@@ -4,7 +4,7 @@ import { EncodedWindow, encodeWindow } from './rows/encoded-window.js';
 import type { Bucket } from './rows/memory.js';
 import type { HistoryRow } from './rows/row.js';
 import { MINUTE_MS } from './rows/tiers.js';
-import { RouteWindow, SiteWindow } from './rows/window.js';
+import { RouteSums, RouteWindow, SiteWindow } from './rows/window.js';
 
 /** Routes of a pod's own part: those that took most time. */
 const MAX_ROUTES = 40;
@@ -12,7 +12,8 @@ const MAX_ROUTES = 40;
 /** The last minute of this process, as it is published: of the latest bucket that has ended. */
 export function measureMinute(own: Identity, last: Bucket | undefined, nowMs: number): PodMinute {
   const window = last === undefined ? null : new EncodedWindow(last.data);
-  const { count, errors, histogram } = window?.window(null) ?? new RouteWindow();
+  const whole = new RouteWindow();
+  const { count, errors, histogram } = window?.addTo(whole, null) ?? whole;
   const { observedMs = 0, busyMs = 0, throttledMs = 0 } = window?.process ?? {};
   const divide = (ms: number): number => (observedMs === 0 ? 0 : ms / observedMs);
   return {
@@ -32,7 +33,7 @@ export function withoutDistributions(row: HistoryRow): HistoryRow {
   const window = new EncodedWindow(row.data);
   const site = new SiteWindow();
   site.process.add(window.process);
-  const all = window.routeNames.map((name) => ({ name, sums: window.sums(name)! }));
+  const all = window.routeNames.map((name) => ({ name, sums: window.addTo(new RouteSums(), name) }));
   for (const { name, sums } of all.toSorted((a, b) => b.sums.sumMs - a.sums.sumMs).slice(0, MAX_ROUTES)) {
     sums.targets.clear();
     site.openRoute(name).add(sums);

@@ -35,9 +35,10 @@ export async function readSeries(
     cameAt.clear();
     return ({ at, release, window }) => {
       if (release !== '') cameAt.set(release, Math.min(at, cameAt.get(release) ?? Infinity));
-      const sums = getOrAdd(steps, startBucket(at, stepMs), () => new RouteWindow());
-      const found = window.window(route);
-      if (found !== null) sums.merge(found);
+      window.addTo(
+        getOrAdd(steps, startBucket(at, stepMs), () => new RouteWindow()),
+        route,
+      );
     };
   });
   const sorted = [...steps].toSorted(([a], [b]) => a - b);

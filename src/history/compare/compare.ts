@@ -4,7 +4,7 @@ import { fixedHorizon, notBelow, relativeLift, welchDegrees } from '../../core/s
 import { estimateMean, ratioMean, type RatioMean } from '../../core/statistics/ratio-mean.js';
 import { Turns } from '../../core/turns.js';
 import type { Change, PerfComparison, RouteComparison, TimeRange } from '../../ports/history.js';
-import type { HistorySource } from '../history-store.js';
+import type { HistorySource, ReadBucket } from '../history-store.js';
 import { startBucket, findRule, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
 import { computeRangeFigures, findTier } from '../series.js';
@@ -25,10 +25,12 @@ class RouteRange extends RouteWindow {
   /** By the beginning of the window: pods add up. */
   readonly units = new Map<number, Unit>();
 
-  take(at: number, window: RouteWindow): void {
-    this.merge(window);
+  take({ at, window }: ReadBucket, route: string | null): void {
+    const { completed, sumMs, count, errors } = this;
+    const before: Unit = { completed, sumMs, count, errors };
+    window.addTo(this, route);
     const unit = getOrAdd(this.units, at, () => ({ completed: 0, sumMs: 0, count: 0, errors: 0 }));
-    for (const key of ['completed', 'sumMs', 'count', 'errors'] as const) unit[key] += window[key];
+    for (const key of ['completed', 'sumMs', 'count', 'errors'] as const) unit[key] += this[key] - before[key];
   }
 }
 
@@ -98,10 +100,9 @@ async function readSite(
     site = new SiteRange(range);
     return (bucket) => {
       if (release !== null && bucket.release !== release) return;
-      const { at, window } = bucket;
-      site.process.add(window.process);
+      site.process.add(bucket.window.process);
       if (bucket.release !== '') site.releases.add(bucket.release);
-      for (const name of [null, ...window.routeNames]) site.openRange(name).take(at, window.window(name)!);
+      for (const name of [null, ...bucket.window.routeNames]) site.openRange(name).take(bucket, name);
     };
   });
   site.complete = isRead;

@@ -91,28 +91,27 @@ function encodeRoute(route: RouteWindow): Buffer {
   return packSums(sums, counts);
 }
 
-function decodeRoute<T extends RouteSums>(bytes: Uint8Array | undefined, route: T): T {
-  const sums: RouteSums = route;
-  const histogram = route instanceof RouteWindow ? route.histogram : null;
+/** Adds what was encoded, to `sums`; the distribution as well where they have one. */
+function addRoute(bytes: Uint8Array, sums: RouteSums): void {
+  const histogram = sums instanceof RouteWindow ? sums.histogram : null;
   const next = openSums(bytes);
   for (const [key, value] of readMap(next)) {
     if (typeof key === 'number') {
       const figure = FIGURES[-1 - key];
-      if (figure !== undefined) sums[figure] = readSum(value) / findFactor(-1 - key);
+      if (figure !== undefined) sums[figure] += readSum(value) / findFactor(-1 - key);
     } else if (key.startsWith(TARGET)) {
       const pair = asMap(value);
       sums.called(key.slice(1), readSum(pair.get(-1)), readSum(pair.get(-2)) / 1_000);
-    } else if (key.startsWith(OVER) && Number(key.slice(1)) > 0) sums.over.set(Number(key.slice(1)), readSum(value));
-    else if (histogram !== null && key === MAX) histogram.maxMs = readSum(value) / 1_000;
-    else if (histogram !== null && key === MIN) histogram.minMs = readSum(value, -1) / 1_000;
+    } else if (key.startsWith(OVER) && Number(key.slice(1)) > 0) sums.exceeded(Number(key.slice(1)), readSum(value));
+    else if (histogram !== null && key === MAX) histogram.maxMs = Math.max(histogram.maxMs, readSum(value) / 1_000);
+    else if (histogram !== null && key === MIN) histogram.minMs = Math.min(histogram.minMs, readSum(value, -1) / 1_000);
   }
-  if (histogram === null) return route;
+  if (histogram === null) return;
   for (const [octave, counts] of readMap(next))
     for (const [bucket, count] of asMap(counts))
       if (isInSide(octave) && isInSide(bucket))
         histogram.unfold((octave + SIDE) * SIDE + bucket + SIDE, readSum(count));
   if (histogram.count > 0) histogram.sumMs = sums.sumMs;
-  return route;
 }
 
 // Any writer of a shared store may have written what is read: all that is no sum of ours counts as nothing.
@@ -158,25 +157,20 @@ export class EncodedWindow {
     return [...this.packed.keys()].filter((name) => name !== WHOLE && name !== PROCESS);
   }
 
-  /** One route, or the whole; null for a route that is not in it. */
-  window(route: string | null): RouteWindow | null {
-    return this.read(route, RouteWindow);
-  }
-
-  /** A route's sums without the distribution, for less. */
-  sums(route: string | null): RouteSums | null {
-    return this.read(route, RouteSums);
+  /**
+   * Adds the sums of one route to `sums`, of the whole with null, and the distribution where they have one, which takes longer.
+   * Returns `sums`; nothing is added for a route that is not in it.
+   */
+  addTo<T extends RouteSums>(sums: T, route: string | null): T {
+    const bytes = this.packed.get(route ?? WHOLE);
+    if (bytes !== undefined) addRoute(bytes, sums);
+    return sums;
   }
 
   decoded(): SiteWindow {
     const site = new SiteWindow();
     site.process.add(this.process);
-    for (const name of this.routeNames) site.openRoute(name).merge(this.window(name)!);
+    for (const name of this.routeNames) this.addTo(site.openRoute(name), name);
     return site;
-  }
-
-  private read<T extends RouteSums>(route: string | null, Kind: new () => T): T | null {
-    const bytes = this.packed.get(route ?? WHOLE);
-    return bytes === undefined && route !== null ? null : decodeRoute(bytes, new Kind());
   }
 }

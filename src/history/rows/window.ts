@@ -54,8 +54,12 @@ export class RouteSums {
   /** `times`: -1 subtracts, and a fraction adds a part. */
   add(other: RouteSums, times = 1): void {
     for (const key of FIGURES) this[key] += times * other[key];
-    for (const [ms, count] of other.over) this.over.set(ms, (this.over.get(ms) ?? 0) + times * count);
+    for (const [ms, count] of other.over) this.exceeded(ms, times * count);
     for (const [target, { calls, wallMs }] of other.targets) this.called(target, times * calls, times * wallMs);
+  }
+
+  exceeded(ms: number, count: number): void {
+    this.over.set(ms, (this.over.get(ms) ?? 0) + count);
   }
 
   called(target: string, calls: number, wallMs: number): void {

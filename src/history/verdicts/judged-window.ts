@@ -39,5 +39,5 @@ export class JudgedWindow extends WindowSums {
 }
 
 export function* readJudged(window: EncodedWindow): Generator<[route: string, sums: RouteSums]> {
-  for (const name of window.routeNames) if (!OTHERS.has(name)) yield [name, window.sums(name)!];
+  for (const name of window.routeNames) if (!OTHERS.has(name)) yield [name, window.addTo(new RouteSums(), name)];
 }

@@ -7,7 +7,7 @@ import type { HistoryStore, OpenHistoryStore } from '../../../src/history/histor
 import { encodeWindow, EncodedWindow } from '../../../src/history/rows/encoded-window.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
-import { SiteWindow } from '../../../src/history/rows/window.js';
+import { RouteSums, RouteWindow, SiteWindow } from '../../../src/history/rows/window.js';
 import { countOf, rowOf } from '../../fixtures/history.js';
 
 const host = {
@@ -104,9 +104,9 @@ it('a row holds each route and the whole, with percentiles within 1.6 %', () => 
   }
   const encoded = new EncodedWindow(encodeWindow(site));
   expect(encoded.routeNames).toEqual(['GET /a', 'GET /b']);
-  expect(encoded.window(null)!.count).toBe(2_000);
-  expect(encoded.window('GET /c')).toBeNull();
-  const a = encoded.window('GET /a')!;
+  expect(encoded.addTo(new RouteSums(), null).count).toBe(2_000);
+  expect(encoded.addTo(new RouteSums(), 'GET /c').count).toBe(0);
+  const a = encoded.addTo(new RouteWindow(), 'GET /a');
   expect([a.completed, a.sumMs, a.over.get(1_000)]).toEqual([1_000, 500_500, 7]);
   expect(a.targets.get('http api.github.com')).toEqual({ calls: 12, wallMs: 345.5 });
   for (const q of [0.5, 0.95, 0.99]) expect(Math.abs(a.histogram.quantileMs(q) / (q * 1_000) - 1)).toBeLessThan(0.016);

@@ -47,12 +47,14 @@ async function rowsIn(store: OpenHistoryStore, tier: Tier = '1h') {
 
 async function wholeOf(store: OpenHistoryStore, route: string | null = null, tier: Tier = '1h'): Promise<RouteWindow> {
   const sum = new RouteWindow();
-  for (const { window } of await rowsIn(store, tier)) sum.merge(window.window(route) ?? new RouteWindow());
+  for (const { window } of await rowsIn(store, tier)) window.addTo(sum, route);
   return sum;
 }
 
 const byRelease = async (store: OpenHistoryStore): Promise<Record<string, number>> =>
-  Object.fromEntries((await rowsIn(store)).map(({ release, window }) => [release, window.window(null)!.count]));
+  Object.fromEntries(
+    (await rowsIn(store)).map(({ release, window }) => [release, window.addTo(new RouteWindow(), null).count]),
+  );
 
 describe('redisHistory', () => {
   const made = () => redisHistory({ connection, prefix: `perf:history-test:${randomUUID()}` });
