@@ -96,8 +96,7 @@ export class EventLoop implements Feature {
 
   ended(state: RequestState): void {
     if (this.closed) return;
-    if (state.within !== null) return this.watch.requestEnded(state.endedMs);
-    this.ending = state;
+    if (state.within === null) this.ending = state;
     this.watch.requestEnded(state.endedMs);
     this.ending = null;
     this.profile?.requestEnded(state);
@@ -182,12 +181,13 @@ export class EventLoop implements Feature {
     scope: RequestState | null,
   ): void {
     for (const state of delayed) state.delayedMs += measureInside(block, state);
-    if (request === null) return;
-    const ms = measureInside(block, request);
-    request.blockedMs += ms;
-    if (scope !== null) scope.blockedMs += measureInside(block, scope);
-    const stats = request.route?.stats ?? null;
-    if (stats !== null) stats.blockedMs += ms;
+    for (const state of [request, scope]) {
+      if (state === null) continue;
+      const ms = measureInside(block, state);
+      state.blockedMs += ms;
+      const stats = state.route?.stats ?? null;
+      if (stats !== null) stats.blockedMs += ms;
+    }
   }
 
   private async record(judged: JudgedBlock): Promise<void> {

@@ -7,10 +7,7 @@ export abstract class LoopShares {
   abstract ownCpuMs(routes: readonly Route[]): Estimate | null;
   /** Share of the time in which the loop ran code of these routes, 0 to 1. */
   abstract shareOfLoop(routes: readonly Route[]): number;
-  /**
-   * Milliseconds of the loop that a route has taken since the application started. Null while nothing is sampled,
-   * and of a resolver: its samples count for the HTTP request.
-   */
+  /** Milliseconds of the loop that a route has taken since the application started. Null while nothing is sampled. */
   abstract sampledMs(route: Route): number | null;
 }
 

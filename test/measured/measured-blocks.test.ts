@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { lastValueFrom } from 'rxjs';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import type { BlockRecord, WorkRecord } from '../../src/index.js';
+import { PerfService, type BlockRecord, type WorkRecord } from '../../src/index.js';
 import { expectWork, settle } from '../../src/entries/testing.js';
 import { EventLoop } from '../../src/event-loop/event-loop.js';
 import {
@@ -71,6 +71,9 @@ it('a block in a part of an HTTP request counts for the part and for the request
   const block = (await recordsOf('block')).find(({ request: named }) => named !== null);
   expect(block).toMatchObject({ request: { handler: 'MessagesController.http' }, method: 'OrdersResolver.order' });
   expect(part!.blockedMs).toBeLessThanOrEqual(request!.blockedMs);
+  const { routes } = app.app.get(PerfService).snapshot();
+  const row = routes.find(({ route }) => route === 'OrdersResolver.order');
+  expect(row!.blockedMs).toBeGreaterThanOrEqual(part!.blockedMs);
 });
 
 it('a contract counts the blocked time of its request', async () => {

@@ -1,4 +1,5 @@
 import type { MonotonicClock } from '../../core/clock.js';
+import { getOrAdd } from '../../core/get-or-add.js';
 import type { Estimate } from '../../core/snapshot.js';
 import type { LoopShares } from '../../ports/loop-profile.js';
 import type { RequestOwner, RequestState } from '../../request/request-state.js';
@@ -21,11 +22,18 @@ const NO_COUNTS = { samples: 0, ms: 0, squaredMs: 0, requests: 0, ended: 0 };
 
 export const labelRoute = (route: Route | null): string => (route === null ? 'background' : route.name);
 
+function addSample(counts: typeof NO_COUNTS, ms: number): void {
+  counts.samples += 1;
+  counts.ms += ms;
+}
+
 /** Samples since a moment: counts and stacks by route. */
 export class SampledWindow {
   samples = 0;
   idle = 0;
   readonly routes = new Map<Route | null, typeof NO_COUNTS>();
+  /** Counts of scopes within requests, as of resolvers: their samples count in `routes` for the request. */
+  readonly parts = new Map<Route, typeof NO_COUNTS>();
   readonly stacks: StackTree;
 
   constructor(
@@ -37,15 +45,20 @@ export class SampledWindow {
 
   add(route: Route | null, { frames, cut }: Sample, ms: number): void {
     this.stacks.add(labelRoute(route), frames, cut, ms);
-    const counts = this.count(route);
-    counts.samples += 1;
-    counts.ms += ms;
+    addSample(this.count(route), ms);
   }
 
   count(route: Route | null): typeof NO_COUNTS {
-    let counts = this.routes.get(route);
-    if (counts === undefined) this.routes.set(route, (counts = { ...NO_COUNTS }));
-    return counts;
+    return getOrAdd(this.routes, route, () => ({ ...NO_COUNTS }));
+  }
+
+  countPart(route: Route): typeof NO_COUNTS {
+    return getOrAdd(this.parts, route, () => ({ ...NO_COUNTS }));
+  }
+
+  /** The counts of a route: of requests, and of scopes within requests. */
+  find(route: Route): readonly (typeof NO_COUNTS)[] {
+    return [this.routes.get(route) ?? [], this.parts.get(route) ?? []].flat();
   }
 }
 
@@ -75,10 +88,11 @@ export class LoopProfile implements LoopShares {
     this.countRouted();
   }
 
-  requestEnded({ route, endedMs }: RequestState): void {
+  /** A request, or a scope within one, has ended. */
+  requestEnded({ route, endedMs, within }: RequestState): void {
     this.turn(endedMs);
     if (route === null) return;
-    this.current.count(route).ended += 1;
+    (within === null ? this.current.count(route) : this.current.countPart(route)).ended += 1;
     if (!this.totalMs.has(route)) this.totalMs.set(route, 0);
   }
 
@@ -102,8 +116,7 @@ export class LoopProfile implements LoopShares {
   ownCpuMs(routes: readonly Route[]): Estimate | null {
     const sums = { ...NO_COUNTS };
     for (const window of this.recent()) {
-      for (const route of routes) {
-        const counts = window.routes.get(route) ?? NO_COUNTS;
+      for (const counts of routes.flatMap((route) => window.find(route))) {
         for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += counts[key];
       }
     }
@@ -115,7 +128,7 @@ export class LoopProfile implements LoopShares {
     const windows = this.recent();
     const wallMs = this.nowMs() - windows[0]!.sinceMs;
     let ms = 0;
-    for (const window of windows) for (const route of routes) ms += window.routes.get(route)?.ms ?? 0;
+    for (const window of windows) for (const route of routes) for (const counts of window.find(route)) ms += counts.ms;
     return wallMs <= 0 ? 0 : Math.min(1, ms / wallMs);
   }
 
@@ -148,8 +161,11 @@ export class LoopProfile implements LoopShares {
   /** Null: background. Another application of the process counts its own requests. */
   private findRequest({ state, atMs }: Sample): RequestState | null {
     const request = state?.within ?? state;
-    if (request?.owner !== this.owner) return null;
-    return request.endedMs === 0 || atMs < request.endedMs + AFTER_END_MS ? request : null;
+    return request !== null && this.isOwn(request, atMs) ? request : null;
+  }
+
+  private isOwn({ owner, endedMs }: RequestState, atMs: number): boolean {
+    return owner === this.owner && (endedMs === 0 || atMs < endedMs + AFTER_END_MS);
   }
 
   private count(sample: Sample, given: number): void {
@@ -162,10 +178,19 @@ export class LoopProfile implements LoopShares {
     const route = own?.route ?? null;
     for (const window of windows) window.add(route, sample, ms);
     if (own === null) return;
-    const counts = this.current.count(route);
-    if (own.sampledMs === 0) counts.requests += 1;
-    counts.squaredMs += ms * (2 * own.sampledMs + ms);
-    own.sampledMs += ms;
+    this.charge(this.current.count(route), own, ms);
+    const { scope = null, atMs } = sample;
+    if (scope === null || scope.route === null || !this.isOwn(scope, atMs)) return;
+    const part = this.current.countPart(scope.route);
+    addSample(part, ms);
+    this.charge(part, scope, ms);
+  }
+
+  private charge(counts: typeof NO_COUNTS, state: RequestState, ms: number): void {
+    const { route, sampledMs } = state;
+    if (sampledMs === 0) counts.requests += 1;
+    counts.squaredMs += ms * (2 * sampledMs + ms);
+    state.sampledMs += ms;
     if (route !== null) this.totalMs.set(route, (this.totalMs.get(route) ?? 0) + ms);
   }
 }

@@ -71,18 +71,24 @@ describe('own CPU', () => {
     expect(ci[1]).toBeLessThan(8);
   });
 
-  it('counts the samples of a resolver for its HTTP request', () => {
+  it('counts the samples of a resolver for the resolver and for its HTTP request', () => {
     const loop = new SimulatedLoop(randomOf(1));
     const [graphql, resolver] = [route('/graphql'), route('Query.users')];
     for (let i = 0; i < 20; i++) {
-      const part = loop.request(resolver);
-      part.within = loop.request(graphql);
-      loop.profile.add(sampleOf(loop, part), 50);
+      const [request, scope] = [loop.request(graphql), loop.request(resolver)];
+      scope.within = request;
+      loop.profile.add(sampleOf(loop, request), 10);
+      loop.profile.add(sampleOf(loop, request, { scope }), 40);
+      loop.profile.requestEnded(scope);
+      loop.profile.requestEnded(request);
     }
-    expect(loop.profile.ownCpuMs([graphql])).toMatchObject({ mean: 50, samples: 20 });
-    expect(loop.profile.ownCpuMs([resolver])).toBeNull();
-    expect(loop.profile.sampledMs(graphql)).toBe(1_000);
-    expect(loop.profile.sampledMs(resolver)).toBeNull();
+    loop.nowMs = 10_000;
+    expect(loop.profile.ownCpuMs([graphql])).toMatchObject({ mean: 50, samples: 40 });
+    expect(loop.profile.ownCpuMs([resolver])).toMatchObject({ mean: 40, samples: 20 });
+    expect([graphql, resolver].map((each) => loop.profile.sampledMs(each))).toEqual([1_000, 800]);
+    expect([graphql, resolver].map((each) => loop.profile.shareOfLoop([each]))).toEqual([0.1, 0.08]);
+    // A profile has each sample once.
+    expect([...loop.profile.recent()[0]!.routes.keys()]).toEqual([graphql]);
   });
 
   it('is 0 of a route whose requests no sample has met', () => {
