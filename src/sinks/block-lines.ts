@@ -25,6 +25,7 @@ export function repeatedText({ first, count, totalMs }: Repeated<BlockRecord>): 
   if (first === null) return `The event loop was blocked ${times} in other places`;
   if (first.cause === 'not-scheduled') return `The process was not scheduled ${times}`;
   if (first.cause === 'pile-up') return `The event loop was delayed ${times} by many short tasks in a row`;
+  if (first.cause === 'unknown') return `The event loop was blocked ${times}${NO_SAMPLE}`;
   return `${subject(first)} blocked the event loop ${times}${CAUSES[first.cause] ?? ''}${describePlace(first)}`;
 }
 
@@ -41,6 +42,8 @@ const CAUSES: Readonly<Partial<Record<BlockRecord['cause'], string>>> = {
   gc: ' in garbage collection',
 };
 
+const NO_SAMPLE = ', and no stack sample shows by what';
+
 function whatHappened(block: BlockRecord): string {
   const duration = `${block.durationMs.toFixed(0)} ms`;
   switch (block.cause) {
@@ -50,6 +53,8 @@ function whatHappened(block: BlockRecord): string {
       return `Garbage collection${during(block)} blocked the event loop for ${duration} (${block.gcMs.toFixed(0)} ms collecting)`;
     case 'pile-up':
       return `The event loop was delayed ${duration} by many short tasks in a row`;
+    case 'unknown':
+      return `The event loop was blocked for ${duration}${NO_SAMPLE}`;
     default:
       return `${subject(block)} blocked the event loop for ${duration}${CAUSES[block.cause] ?? ''}`;
   }

@@ -89,7 +89,7 @@ class LoggerSink implements PerfSink {
   }
 
   private logBlock(record: BlockRecord): void {
-    for (const { summaries } of this.running.values) summaries.blocked(record.durationMs);
+    for (const { summaries } of this.running.values) summaries.blocked(record);
     if (this.blocks.isNew(record)) this.write('warn', blockLines(record), { event: 'event_loop_block', ...record });
   }
 

@@ -5,11 +5,19 @@ import type { Repeated } from './repeats.js';
 export function slowText(record: RequestRecord, withUnit: boolean): string {
   const { durationMs, status, blockedMs, delayedMs, time, note, unit, id } = record;
   const blocked = blockedMs < 1 ? '' : `, blocked the event loop for ${blockedMs.toFixed(0)} ms`;
-  const delayed = delayedMs < 1 ? '' : `, delayed ${delayedMs.toFixed(0)} ms by other requests blocking the event loop`;
+  const delayed = delayedMs < 1 ? '' : `, delayed ${delayedMs.toFixed(0)} ms while the event loop was blocked`;
   const pool =
     time === null || time.poolWaitMs < 1 ? '' : `, ${time.poolWaitMs.toFixed(0)} ms waiting for a connection of a pool`;
   const user = withUnit && unit !== null ? `, user ${unit.userId}` : '';
-  return `${nameRoute(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${pool}${idleText(record)}${describeSize(note)}${user}, id ${id}`;
+  return `${nameRoute(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${pool}${upstreamText(record)}${idleText(record)}${describeSize(note)}${user}, id ${id}`;
+}
+
+/** For a request that waited for upstreams for at least half of its time: the one whose calls took longest. */
+function upstreamText({ durationMs, time, upstream }: RequestRecord): string {
+  const [most] = upstream?.toSorted((a, b) => b.wallMs - a.wallMs) ?? [];
+  if (time === null || most === undefined || time.upstreamMs < durationMs / 2) return '';
+  const who = upstream!.length === 1 ? most.target : `upstreams, most of it for ${most.target}`;
+  return `, ${time.upstreamMs.toFixed(0)} ms waiting for ${who} (${counted(most.calls, 'call')})`;
 }
 
 /** For a request that was idle for most of its time without a known upstream call. */

@@ -1,4 +1,5 @@
 import { percent } from '../core/figures.js';
+import type { BlockRecord } from '../core/record.js';
 import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
 import { isTraffic } from '../core/work-methods.js';
@@ -9,20 +10,23 @@ import { quantileMs, RouteWindows } from './window.js';
 const SHOWN_ROUTES = 3;
 /** Below this number of requests the line has their mean, because percentiles are chance. */
 const MIN_COUNT = 10;
+const NO_STALLS = { blocks: 0, blockedMs: 0, pauses: 0, pausedMs: 0 };
 
 export class Summaries {
   private readonly windows = new RouteWindows();
   private readonly waits = new RouteWaits();
   private abortedBefore = 0;
   private lostBefore = 0;
-  private blocks = 0;
-  private blockedMs = 0;
+  private stalls = NO_STALLS;
 
   constructor(private readonly windowMs: number) {}
 
-  blocked(durationMs: number): void {
-    this.blocks += 1;
-    this.blockedMs += durationMs;
+  /** Pauses of the process are counted apart: they are no code's. */
+  blocked({ cause, durationMs }: Pick<BlockRecord, 'cause' | 'durationMs'>): void {
+    const { blocks, blockedMs, pauses, pausedMs } = this.stalls;
+    const pause = { ...this.stalls, pauses: pauses + 1, pausedMs: pausedMs + durationMs };
+    const block = { ...this.stalls, blocks: blocks + 1, blockedMs: blockedMs + durationMs };
+    this.stalls = cause === 'not-scheduled' ? pause : block;
   }
 
   /** The window since the last call, with `eventLoop` and `resources` of its last seconds; null when no request ended. */
@@ -36,8 +40,8 @@ export class Summaries {
     const allLost = defer === null ? 0 : defer.failed + defer.dropped;
     const aborted = allAborted - this.abortedBefore;
     const deferredLost = allLost - this.lostBefore;
-    const { windowMs, blocks, blockedMs } = this;
-    [this.abortedBefore, this.lostBefore, this.blocks, this.blockedMs] = [allAborted, allLost, 0, 0];
+    const { windowMs, stalls } = this;
+    [this.abortedBefore, this.lostBefore, this.stalls] = [allAborted, allLost, NO_STALLS];
     if (windows.length === 0 && aborted === 0) return null;
     return {
       event: 'summary' as const,
@@ -45,8 +49,7 @@ export class Summaries {
       requests: sum(http, ({ count }) => count) + aborted,
       errors: sum(http, ({ errors }) => errors),
       aborted,
-      blocks,
-      blockedMs,
+      ...stalls,
       /** Deferred tasks that failed or were dropped. */
       deferredLost,
       /** The routes with most time in total. */
@@ -70,13 +73,14 @@ export class Summaries {
 type Summary = NonNullable<ReturnType<Summaries['next']>>;
 
 export function summaryText(summary: Summary): string {
-  const { windowMs, requests, errors, aborted, blocks, blockedMs, deferredLost, routes, eventLoop, resources } =
-    summary;
+  const { windowMs, requests, errors, aborted, deferredLost, routes, eventLoop, resources } = summary;
+  const { blocks, blockedMs, pauses, pausedMs } = summary;
   const counts = [
     counted(requests, 'request'),
     errors === 0 ? '' : counted(errors, 'error'),
     aborted === 0 ? '' : `${aborted} aborted`,
     blocks === 0 ? '' : `${counted(blocks, 'event-loop block')} (${blockedMs.toFixed(0)} ms)`,
+    pauses === 0 ? '' : `${counted(pauses, 'pause')} of the process (${pausedMs.toFixed(0)} ms)`,
     deferredLost === 0 ? '' : `${counted(deferredLost, 'deferred task')} failed or dropped`,
   ];
   const shown = routes.map(

@@ -54,7 +54,7 @@ describe('a block as a line', () => {
       'Code of no known request blocked the event loop for 312 ms in synchronous I/O at src/reports/render.ts:48:11 (renderRows)',
     ],
     [
-      { ...nobody, cause: 'unknown', location: null, stack: ['toString (native)', 'emit (node:events:519:28)'] },
+      { ...nobody, location: null, stack: ['toString (native)', 'emit (node:events:519:28)'] },
       'Code of no known request blocked the event loop for 312 ms in toString (native)',
     ],
     [
@@ -75,7 +75,7 @@ describe('a block as a line', () => {
     ],
     [
       { ...nobody, cause: 'unknown', location: null, stack: [] },
-      'Code of no known request blocked the event loop for 312 ms',
+      'The event loop was blocked for 312 ms, and no stack sample shows by what',
     ],
     [
       { ...nobody, cause: 'gc', gcMs: 300, location: null, stack: [] },
@@ -118,6 +118,10 @@ describe('a block that came again', () => {
     [
       { first: { ...nobody, cause: 'pile-up', location: null, stack: [] } },
       'The event loop was delayed 2 more times (200 ms in total) by many short tasks in a row',
+    ],
+    [
+      { first: { ...nobody, cause: 'unknown', location: null, stack: [] } },
+      'The event loop was blocked 2 more times (200 ms in total), and no stack sample shows by what',
     ],
     [{ first: null }, 'The event loop was blocked 2 more times (200 ms in total) in other places'],
   ])('is one line with its cause: %#', (over, text) => {

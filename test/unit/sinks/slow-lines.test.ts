@@ -35,3 +35,24 @@ it('a request that has waited for a connection of a pool says for how long', () 
     'GET /users/:id (UsersController.findOne) took 1210 ms: status 200, 310 ms waiting for a connection of a pool, id r-1',
   );
 });
+
+it.each<[string, Partial<UpstreamUse>[], string]>([
+  ['an upstream', [{ calls: 1 }], '1246 ms waiting for sql db (1 call)'],
+  [
+    'several, and names the one whose calls took longest',
+    [{ wallMs: 200 }, { target: 'redis cache', calls: 48, wallMs: 1_046 }],
+    '1246 ms waiting for upstreams, most of it for redis cache (48 calls)',
+  ],
+])('a request that has waited for %s for most of its time says so', (_what, uses, text) => {
+  const time = { ...IDLE, upstreamMs: 1_246, idleMs: 20, busyMs: 44 };
+  const upstream = uses.map((use) => ({ ...CALL, ...use }));
+  const record = requestRecord({ durationMs: 1_310, time, upstream });
+  expect(slowText(record, false)).toContain(`: status 200, ${text}, id r-1`);
+  expect(slowText({ ...record, durationMs: 2_600 }, false)).not.toContain('waiting for');
+});
+
+it('a delayed request blames no other request: a job, a collection of garbage and a busy host block the event loop too', () => {
+  expect(slowText(requestRecord({ durationMs: 1_210, delayedMs: 440 }), false)).toContain(
+    ', delayed 440 ms while the event loop was blocked, ',
+  );
+});

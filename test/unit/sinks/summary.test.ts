@@ -84,7 +84,8 @@ describe('the summary of a window', () => {
   it('says what was lost in it, and what is true now apart from it', async () => {
     const sink = await start();
     host.requests('GET', '/a', 200, times(10, 5));
-    await sink.publish([blockRecord({ durationMs: 100 }), blockRecord({ durationMs: 240 })]);
+    const pause = blockRecord({ cause: 'not-scheduled', durationMs: 70 });
+    await sink.publish([blockRecord({ durationMs: 100 }), pause, blockRecord({ durationMs: 240 }), pause]);
     const eventLoop = { utilization: 0.123, delayMs: { p50: 0, p99: 4.4, max: 9 }, blocks: 7, blockedMs: 700 };
     const defer = { pending: 0, running: 0, accepted: 9, completed: 6, failed: 2, retried: 0, dropped: 1 };
     Object.assign(host.snapshots, {
@@ -95,7 +96,7 @@ describe('the summary of a window', () => {
     lines.length = 0;
     vi.advanceTimersByTime(60_000);
     expect(lines.at(-1)).toMatch(
-      /^Last 60 s: 13 requests, 3 aborted, 2 event-loop blocks \(340 ms\), 3 deferred tasks failed or dropped\. Top routes by total time: 10 × GET \/a .*\. Event loop 12 % busy, p99 delay 4 ms$/,
+      /^Last 60 s: 13 requests, 3 aborted, 2 event-loop blocks \(340 ms\), 2 pauses of the process \(140 ms\), 3 deferred tasks failed or dropped\. Top routes by total time: 10 × GET \/a .*\. Event loop 12 % busy, p99 delay 4 ms$/,
     );
   });
 
@@ -144,6 +145,8 @@ describe('the summary of a window', () => {
         aborted: 0,
         blocks: 0,
         blockedMs: 0,
+        pauses: 0,
+        pausedMs: 0,
         deferredLost: 0,
         routes: [{ method: 'GET', route: '/a', count: 12, errors: 1, p50Ms: 3, p95Ms: 3, waits: null }].map((row) => ({
           ...row,
