@@ -6,9 +6,9 @@ const PAST_ROWS = 12;
 const MANY_CALLS = 3;
 const HTTP_METHODS = /^(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (\/\S*)$/;
 
-/** `block`, or a part of its line; the one that took longest comes first. */
+/** `block`, or a part of its line; the one that took longest comes first. Pauses of the process come last: they are no code's. */
 export function findBlock({ sections: { blocks } }: DashboardData, subject: string): BlockRow | undefined {
-  const longest = blocks.toSorted((a, b) => b.totalMs - a.totalMs);
+  const longest = blocks.toSorted((a, b) => Number(isPause(a)) - Number(isPause(b)) || b.totalMs - a.totalMs);
   if (subject === 'block') return longest[0];
   return longest.find(({ location }) => location?.includes(subject) === true);
 }
@@ -24,7 +24,10 @@ export function explainRoute(data: DashboardData, { row, ...detail }: RouteDetai
   const { name, time, count, errors = 0, blockedMs = 0, handler } = row;
   const upstream = detail.upstream.toSorted((a, b) => b.callsPerRequest - a.callsPerRequest);
   const many = upstream.filter(({ callsPerRequest }) => callsPerRequest >= MANY_CALLS);
-  const blocks = data.sections.blocks.filter((block) => block.route === name);
+  // A block in a resolver is named for its HTTP request, with the resolver's handler.
+  const blocks = data.sections.blocks.filter(
+    ({ route, handler: of }) => route === name || (of !== null && of === handler),
+  );
   const [block] = blocks;
   const split =
     time === undefined
@@ -64,11 +67,19 @@ export function explainBlock(data: DashboardData, block: BlockRow, page: URL): s
       `First at ${when(block.since)}, last at ${when(block.at)}, ${block.count} times, the longest ${ms(block.maxMs)}, ${ms(block.totalMs)} in all. ${since(data)}.`,
       `Cause: ${block.cause}${gcMs > 0 ? `, ${ms(gcMs)} of it collection of garbage` : ''}. ${waited} requests waited${routes}.`,
     ],
-    ...explainMore(data, route, block, page, [
-      `the request above no longer blocks: the page has no new block${location === null ? '' : ` at ${location}`}`,
-      'code that computes for long runs in a worker thread (@Offload), in pieces, or on fewer rows',
-      ...proposeTest(route, null),
-    ]),
+    ...explainMore(
+      data,
+      route,
+      block,
+      page,
+      isPause(block)
+        ? PAUSE_CHECKS
+        : [
+            `the request above no longer blocks: the page has no new block${location === null ? '' : ` at ${location}`}`,
+            'code that computes for long runs in a worker thread (@Offload), in pieces, or on fewer rows',
+            ...proposeTest(route, null),
+          ],
+    ),
   );
 }
 
@@ -143,11 +154,21 @@ function proposeTest(name: string | null, target: string | null): string[] {
   return [`a test keeps it: ${call}${isFilledIn}`];
 }
 
-const describeBlock = ({ route, handler, proven, location, durationMs }: BlockRow): string =>
-  `${route ?? 'Work outside of requests'}${handler === null ? '' : ` (${handler})`} ${proven ? 'blocks' : 'may block'} the event loop for ${ms(durationMs)}${location === null ? '' : ` at ${location}`}`;
+function describeBlock(block: BlockRow): string {
+  const { route, handler, proven, location, durationMs } = block;
+  if (isPause(block)) return `The operating system kept the process waiting for ${ms(durationMs)}`;
+  const who = `${route ?? 'Work outside of requests'}${handler === null ? '' : ` (${handler})`}`;
+  return `${who} ${proven ? 'blocks' : 'may block'} the event loop for ${ms(durationMs)}${location === null ? '' : ` at ${location}`}`;
+}
+
+const isPause = ({ cause }: BlockRow): boolean => cause === 'not-scheduled';
 
 const since = ({ process: { startedAt, release, pod } }: DashboardData): string =>
   `Pod ${pod}, release ${release ?? 'unknown'}, since it started at ${when(startedAt)}`;
+const PAUSE_CHECKS = [
+  'no code is at fault: the CPU limit throttles, or the machine is full. Raise the limit, or run fewer workers than cores',
+  'the page has no new pause of the process',
+];
 const VERIFY = 'Verify after the change:';
 const indent = (line: string): string => `    ${line}`;
 const listed = (title: string, lines: readonly string[]): string[] =>

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { explainBlock, explainProblems, findBlock } from '../../../src/dashboard/top/explanation.js';
-import type { BlockRow, DashboardData } from '../../../src/dashboard/view.js';
+import { explainBlock, explainProblems, explainRoute, findBlock } from '../../../src/dashboard/top/explanation.js';
+import type { BlockRow, DashboardData, RouteDetail } from '../../../src/dashboard/view.js';
 
 const block: BlockRow = {
   id: 7,
@@ -69,6 +69,37 @@ it('proposes no test of a request for a block of a cron job', () => {
   const text = explainBlock(data, { ...block, route: 'CRON ReportsJob.rebuild' }, page);
   expect(text).toContain('- code that computes for long runs in a worker thread');
   expect(text).not.toContain('expectWork');
+});
+
+it('a pause of the process is nobody’s code, and is explained where no code has blocked', () => {
+  const pause: BlockRow = {
+    ...block,
+    id: 9,
+    cause: 'not-scheduled',
+    route: null,
+    handler: null,
+    proven: false,
+    location: null,
+    stack: [],
+    curl: null,
+    totalMs: 90_000,
+  };
+  const sections = { ...data.sections, blocks: [pause, block] };
+  expect(findBlock({ ...data, sections }, 'block')).toBe(block);
+  expect(findBlock({ ...data, sections: { ...sections, blocks: [pause] } }, 'block')).toBe(pause);
+  const text = explainBlock(data, pause, page);
+  expect(text).toMatch(/^# The operating system kept the process waiting for 300 ms\n/);
+  expect(text).toContain('- no code is at fault: ');
+  expect(text).not.toMatch(/may block|@Offload|expectWork/);
+});
+
+it('a resolver is explained with its blocks, which are named for its HTTP request', () => {
+  const handler = 'ReportsResolver.report';
+  const named: BlockRow = { ...block, route: 'POST /graphql', handler };
+  const row = { name: `GRAPHQL ${handler}`, handler, count: 8, blockedMs: 900, ms: [200, 200, 300, 300, 300] };
+  const detail = { row, upstream: [] } as unknown as RouteDetail;
+  const text = explainRoute({ ...data, sections: { ...data.sections, blocks: [named] } }, detail, page);
+  expect(text).toContain('It has blocked the event loop for 900 ms:\n- POST /graphql (ReportsResolver.report) blocks');
 });
 
 it('a verdict is explained with the command that explains its route', () => {
