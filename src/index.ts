@@ -124,7 +124,6 @@ export type {
   Durations,
   Estimate,
   Finding,
-  RouteCompressionStats,
   EventLoopSnapshot,
   OffloadStats,
   PerfSnapshot,

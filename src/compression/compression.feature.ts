@@ -1,7 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { getOrAdd } from '../core/get-or-add.js';
 import type { RequestState } from '../request/request-state.js';
-import type { PerfSnapshot, RouteCompressionStats } from '../core/snapshot.js';
+import type { PerfSnapshot } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
 import { provideFeature, type Feature, type FeatureBoot, type FeatureDefinition } from '../request/feature.js';
 import { compressionOption, SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
@@ -11,7 +11,6 @@ import { CompressionEngine } from './engine.js';
 import { checkHandlers } from './handler-metadata.js';
 import { HeldResponse } from './held-response.js';
 import { registerReplyCompress, type FastifyApplication } from './reply-compress.js';
-import { CompressionCounters } from './counters.js';
 import { readSharedOptions } from './shared-response/shared-response.decorator.js';
 import type { CallerSign } from './shared-response/shared-flight.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
@@ -36,12 +35,8 @@ export class Compression implements Feature {
   /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, `@NoCompression()` on anything but a route */
   async install({ modules, handlers, platform }: FeatureBoot): Promise<void> {
     if (platform === null) return;
-    const { requests, routes } = this.host;
     checkHandlers(modules, handlers);
-    routes.listen((route) => {
-      route.compression = new CompressionCounters();
-    });
-    requests.sharedAnswers = { find: (controller, handler) => this.findSharedRoute(controller, handler) };
+    this.host.requests.sharedAnswers = { find: (controller, handler) => this.findSharedRoute(controller, handler) };
     if (platform.kind === 'fastify') await registerReplyCompress(platform.application as FastifyApplication);
   }
 
@@ -52,21 +47,7 @@ export class Compression implements Feature {
   }
 
   snapshot(): Pick<PerfSnapshot, 'compression'> {
-    const totals = new CompressionCounters();
-    totals.add(this.engine.unrouted);
-    const routes: RouteCompressionStats[] = [];
-    for (const route of this.host.routes.all) {
-      const counters = route.compression as CompressionCounters | null;
-      if (counters === null) continue;
-      totals.add(counters);
-      const { compressed, cacheHits, bytesIn, bytesOut } = counters;
-      if (compressed > 0) {
-        routes.push({ method: route.method, route: route.pattern, compressed, cacheHits, bytesIn, bytesOut });
-      }
-    }
-    const { responses, compressed, cacheHits, bytesIn, bytesOut } = totals;
-    const cacheBytes = this.cache.bytes;
-    return { compression: { responses, compressed, cacheHits, bytesIn, bytesOut, cacheBytes, routes } };
+    return { compression: { ...this.engine.counters, cacheBytes: this.cache.bytes } };
   }
 
   close(): void {
@@ -109,19 +90,16 @@ export class Compression implements Feature {
 /** Compression with its option off: misplaced decorators still stop the boot, and `@SharedResponse()` without effect is logged. */
 class CompressionOff implements Feature {
   readonly engine = null;
-  private shared: readonly string[] = [];
 
   constructor(private readonly application: PerfApplication) {}
 
   install({ modules, handlers, platform }: FeatureBoot): void {
-    if (platform !== null) this.shared = checkHandlers(modules, handlers);
-  }
-
-  start(): void {
+    if (platform === null) return;
     const { enabled, logger } = this.application;
-    if (!enabled || this.shared.length === 0) return;
+    const shared = checkHandlers(modules, handlers);
+    if (!enabled || shared.length === 0) return;
     logger.warn(
-      `@SharedResponse() on ${this.shared.join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
+      `@SharedResponse() on ${shared.join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
         'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
     );
   }

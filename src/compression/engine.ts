@@ -8,7 +8,6 @@ import type { Compressor, Encoded, Encoder } from './codec.js';
 import type { ResolvedCompression } from './compression.options.js';
 import { CachedBody, makeTag, toBytes, type Body, type ContentCache } from './content-cache.js';
 import type { HeldHead } from './held-head.js';
-import { CompressionCounters, findCounters } from './counters.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
 import { isKnown, tagAsNamed, tagRepresentation, translateConditions } from './rules/entity-tag.js';
 import { isCompressible, isLeftAlone, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
@@ -21,10 +20,19 @@ export type Deliver = (body: Body | null) => void;
 const MAX_NEGOTIATED = 64;
 const MAX_HEADER_LENGTH = 128;
 
+const startCounters = (): HeldHead['counters'] => ({
+  responses: 0,
+  compressed: 0,
+  cacheHits: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+});
+
 /** Decides for every response whether and how it is encoded. */
 export class CompressionEngine {
-  /** Counters of responses whose route is unknown. */
-  readonly unrouted = new CompressionCounters();
+  readonly counters = startCounters();
+  /** Of the module's own paths, such as `/metrics`: nobody reads them. */
+  private readonly ownPaths = startCounters();
   /** By `Accept-Encoding`: clients send few different ones. */
   private readonly negotiated = new Map<string, ContentCoding | null>();
   /** Smaller bodies go out as they are. */
@@ -42,18 +50,9 @@ export class CompressionEngine {
     this.beyondSockets = options.encodings.filter((coding) => coding !== 'zstd');
   }
 
-  /** Whether a response goes out as it is because its body is small and nobody shares it. True: it is counted. */
+  /** Whether a response goes out as it is because its body is small and nobody shares it. */
   passesSmall(state: RequestState, status: number, length: number): boolean {
-    if (!(length < this.thresholdBytes) || status === 304 || state.sharedAnswer !== null) return false;
-    (findCounters(state) ?? this.unrouted).responses += 1;
-    return true;
-  }
-
-  /** Whether a response goes out as it is because of its head. True: it is counted. */
-  leaves(head: HeldHead): boolean {
-    if (head.shared !== null || head.status === 304 || head.isEncodable) return false;
-    head.counters.responses += 1;
-    return true;
+    return length < this.thresholdBytes && status !== 304 && state.sharedAnswer === null;
   }
 
   /**
@@ -69,7 +68,6 @@ export class CompressionEngine {
    * be waited for. A compressor that fails costs the encoding, not the response.
    */
   send(head: HeldHead, body: Body, deliver: Deliver): void {
-    head.counters.responses += 1;
     const { shared } = head;
     if (shared instanceof KeptResponse && head.status === 200) {
       this.countHit(head, shared.entry);
@@ -85,7 +83,6 @@ export class CompressionEngine {
 
   /** Sends a response without a body; a 304 of the application's own gets the Vary and the tag of its 200 (RFC 9110 section 15.4.5). */
   sendNothing(head: HeldHead, deliver: () => void): void {
-    head.counters.responses += 1;
     const { shared } = head;
     const type = String(head.header('content-type') ?? 'text/plain');
     if (head.status === 304 && !head.isUncompressed && isCompressible(type) && !isLeftAlone(head)) {
@@ -100,7 +97,6 @@ export class CompressionEngine {
   /** Gives the answer to a HEAD the headers of its GET; no length where the body of the GET would be encoded. */
   sendHead(head: HeldHead, body: Body | null): void {
     if (head.status === 304) return this.sendNothing(head, () => {});
-    head.counters.responses += 1;
     const length = body === null ? head.length : Buffer.byteLength(body);
     if (length !== null && length < this.thresholdBytes) return;
     const coding = this.choose(head);
@@ -119,7 +115,6 @@ export class CompressionEngine {
       this.sendHead(head, null);
       return null;
     }
-    head.counters.responses += 1;
     // Requests that wait for it need not wait for its end.
     if (head.shared instanceof SharedFlight) head.shared.close(true);
     if (head.length !== null) return null;
@@ -129,6 +124,10 @@ export class CompressionEngine {
     if (tag !== null) head.set('etag', tagRepresentation(tag, coding));
     head.set('content-encoding', coding);
     return this.compressor.openEncoder(coding);
+  }
+
+  countersFor({ knownRoute }: RequestState): HeldHead['counters'] {
+    return knownRoute?.isOwn === true ? this.ownPaths : this.counters;
   }
 
   /** Reports a failure once for each cause. */
@@ -197,7 +196,7 @@ export class CompressionEngine {
       if (encoded === null) return sendPlain();
       head.set('content-encoding', coding);
       head.set('content-length', encoded.byteLength);
-      head.counters.addEncoded(source.byteLength, encoded.byteLength);
+      countEncoded(head, source.byteLength, encoded.byteLength);
       deliver(encoded);
     };
     const sendUnencoded = (error: unknown): void => {
@@ -250,4 +249,11 @@ export class CompressionEngine {
 
 function addVary(head: HeldHead): void {
   head.set('vary', varyWithAcceptEncoding(head.header('vary')));
+}
+
+/** Bytes of an encoded response, before and after. */
+export function countEncoded({ counters }: HeldHead, bytesIn: number, bytesOut: number): void {
+  counters.compressed += 1;
+  counters.bytesIn += bytesIn;
+  counters.bytesOut += bytesOut;
 }

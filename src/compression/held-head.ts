@@ -1,8 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http';
 import { ServerResponse, STATUS_CODES } from 'node:http';
+import type { CompressionStats } from '../core/snapshot.js';
 import type { RequestState } from '../request/request-state.js';
 import { findState } from '../request/tracker.js';
-import { findCounters, type CompressionCounters } from './counters.js';
 import { mayEncode, present, type FieldValue, type ResponseHead } from './rules/policy.js';
 import { KeptResponse, type SharedFlight } from './shared-response/shared-flight.js';
 
@@ -22,21 +22,19 @@ type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefine
 export class HeldHead implements ResponseHead {
   /** The status when the application had answered: a change while the body is being encoded comes too late. */
   status: number;
-  readonly counters: CompressionCounters;
   /** Neither its route nor the head forbids a coding. */
   readonly isEncodable: boolean;
   private readonly prototype: ServerResponse;
 
   constructor(
-    readonly state: RequestState,
+    private readonly state: RequestState,
     readonly request: IncomingMessage,
     private readonly response: AnyResponse,
-    unrouted: CompressionCounters,
+    readonly counters: Omit<CompressionStats, 'cacheBytes'>,
     /** The client's own `If-None-Match`, which the application may see otherwise. */
     private readonly ifNoneMatch: string | undefined,
   ) {
     this.status = response.statusCode;
-    this.counters = findCounters(state) ?? unrouted;
     this.prototype = Object.getPrototypeOf(response) as ServerResponse;
     // The handler has answered: the client's conditional headers become visible again.
     if (state.hiddenConditions !== null) Object.assign(request.headers, state.hiddenConditions);
@@ -60,6 +58,11 @@ export class HeldHead implements ResponseHead {
   /** `@NoCompression()` decorates its handler. */
   get isUncompressed(): boolean {
     return this.state.uncompressed;
+  }
+
+  /** The head itself lets the response go out as it is. */
+  get passes(): boolean {
+    return this.shared === null && this.status !== 304 && !this.isEncodable;
   }
 
   /** A kept answer replaces the body of this response. */

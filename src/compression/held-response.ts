@@ -2,7 +2,7 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { RequestState } from '../request/request-state.js';
 import { countBytes, isChunk, mayEnd, normalizeText, toBytes, type Body } from './content-cache.js';
 import { EncodedStream } from './encoded-stream.js';
-import type { CompressionEngine } from './engine.js';
+import { countEncoded, type CompressionEngine } from './engine.js';
 import {
   applyHead,
   findCallback,
@@ -70,7 +70,7 @@ export class HeldResponse implements Hold {
 
   private get head(): HeldHead {
     const { state, request, response, engine } = this;
-    return (this.known ??= new HeldHead(state, request, response, engine.unrouted, this.ifNoneMatch));
+    return (this.known ??= new HeldHead(state, request, response, engine.countersFor(state), this.ifNoneMatch));
   }
 
   /** Calls the response's function below the hold. The prototype's is read at each call: agents replace it meanwhile. */
@@ -87,7 +87,7 @@ export class HeldResponse implements Hold {
     if (isSmall || !applyHead(this.response, head)) return this.passHead(given);
     this.known = null;
     if (head.reason !== undefined) this.reason = [head.reason];
-    if (this.engine.leaves(this.head)) return this.passHead([head.status, ...this.reason]);
+    if (this.head.passes) return this.passHead([head.status, ...this.reason]);
     this.phase = 'headed';
     // An implied head of a whole body is mostly sent before the application reads it.
     if (this.wholeLength === null) this.head.showAnswered();
@@ -104,7 +104,9 @@ export class HeldResponse implements Hold {
     const { phase } = this;
     this.phase = 'passing';
     try {
-      return this.send(name, ...given);
+      const sent = this.send(name, ...given);
+      if (phase !== 'passing') this.engine.countersFor(this.state).responses += 1;
+      return sent;
     } catch (error) {
       this.phase = phase;
       throw error;
@@ -195,7 +197,7 @@ export class HeldResponse implements Hold {
     }
     if (kept !== null) return this.endKept(kept, given);
     const body = isChunk(chunk) ? normalizeText(chunk, encoding) : null;
-    if (this.request.method === 'HEAD' && !this.head.isKept) {
+    if (this.request.method === 'HEAD') {
       engine.sendHead(this.head, body);
       this.deliver([findCallback(given)]);
     } else if (!this.head.isKept && !body?.length) engine.sendNothing(this.head, () => this.deliver(given));
@@ -241,6 +243,7 @@ export class HeldResponse implements Hold {
   private sendHead(): void {
     const { head } = this;
     this.phase = 'passing';
+    head.counters.responses += 1;
     this.addLength(head.status);
     this.send('writeHead', head.status, ...(head.status === this.response.statusCode ? this.reason : []));
   }
@@ -259,11 +262,11 @@ export class HeldResponse implements Hold {
   }
 
   private closeStream(error: Error | null): void {
-    const { engine, head, response, stream } = this;
+    const { engine, response, stream } = this;
     if (response.destroyed) return;
     this.phase = 'passing';
     if (error === null) {
-      head.counters.addEncoded(stream!.bytesIn, stream!.bytesOut);
+      countEncoded(this.head, stream!.bytesIn, stream!.bytesOut);
       this.send('end');
     } else {
       engine.reportFailure(error);

@@ -157,8 +157,6 @@ export interface ResourceSample {
     memoryHighBytes: number | null;
     /** True where an ancestor's limit, not the own cgroup's, is the effective one. */
     byAncestor: { cpu: boolean; memory: boolean };
-    /** True where the process is in the root cgroup: usage is the whole machine's, not a container's. */
-    ofMachine: { cpu: boolean; memory: boolean };
   };
   cpu: {
     usageSeconds: number | null;

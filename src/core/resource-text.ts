@@ -5,18 +5,15 @@ import type { ResourceSample } from './record.js';
 export function describeResources({ cpu, memory, limits }: ResourceSample): string {
   const { window } = cpu;
   const parts: string[] = [];
-  if (window !== null) {
-    parts.push(`${window.usageCores.toFixed(2)}${ofLimit(limits.cpuCores)} cores${whose(limits.ofMachine.cpu)}`);
-  }
+  if (window !== null) parts.push(`${window.usageCores.toFixed(2)}${ofLimit(limits.cpuCores)} cores`);
   if (window?.throttledRatio != null) parts.push(`${percent(window.throttledRatio)} of periods throttled`);
   if (window?.throttledByHiddenAncestor === true) parts.push('throttled by a limit outside the container');
   const usedBytes = memory.workingSetBytes ?? memory.usageBytes;
   if (usedBytes !== null) {
     const limitMb = limits.memoryBytes === null ? null : mb(limits.memoryBytes);
-    parts.push(`${mb(usedBytes)}${ofLimit(limitMb)} MB${whose(limits.ofMachine.memory)}`);
+    parts.push(`${mb(usedBytes)}${ofLimit(limitMb)} MB`);
   }
   return parts.join(', ');
 }
 
-const whose = (ofMachine: boolean): string => (ofMachine ? ' on the whole machine' : '');
 const ofLimit = (limit: number | null): string => (limit === null ? '' : ` of ${Math.round(limit * 100) / 100}`);

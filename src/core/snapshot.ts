@@ -27,18 +27,6 @@ export interface CompressionStats {
   bytesIn: number;
   bytesOut: number;
   cacheBytes: number;
-  /** Routes whose responses were compressed; `bytesIn - bytesOut` is what each has saved. */
-  routes: readonly RouteCompressionStats[];
-}
-
-/** Compression of one route. */
-export interface RouteCompressionStats {
-  method: string;
-  route: string;
-  compressed: number;
-  cacheHits: number;
-  bytesIn: number;
-  bytesOut: number;
 }
 
 /** The event loop over the last window of 5 to 10 s, never over the whole lifetime: sinks count blocks from their records. */

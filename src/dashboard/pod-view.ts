@@ -23,7 +23,6 @@ const MIN_AGE_MS = 1_500;
 const MAX_AGE_MS = 10_000;
 const AGE_MS_A_ROUTE = 1;
 const MAX_ROWS = 30;
-const MAX_COMPRESSED = 20;
 const MAX_WORK = 50;
 const MAX_CALLERS = 5;
 const MAX_DETAILS = 10;
@@ -180,10 +179,7 @@ export class PodView {
       work: largest(work, MAX_WORK, ({ count, durationMs }) => count * durationMs.mean),
       experiments,
       past,
-      compression: compression && {
-        ...compression,
-        routes: largest(compression.routes, MAX_COMPRESSED, ({ bytesIn, bytesOut }) => bytesIn - bytesOut),
-      },
+      compression,
     };
   }
 

@@ -215,16 +215,7 @@ function describeCompression({ sections: { compression: stats } }: DashboardData
             ['saved', share(stats.bytesIn - stats.bytesOut, stats.bytesIn)],
             ['cache', formatBytes(stats.cacheBytes)],
           ],
-    tables: [
-      table('Compression by route', stats?.routes ?? [], [
-        ['Route', 'text', ({ method, route }) => ({ text: `${method} ${route}`, as: 'route' })],
-        ['Compressed', 'number', ({ compressed }) => grouped(compressed)],
-        ['From the cache', 'number rank2', ({ cacheHits }) => grouped(cacheHits)],
-        ['Before', 'number rank1', ({ bytesIn }) => formatBytes(bytesIn)],
-        ['After', 'number rank1', ({ bytesOut }) => formatBytes(bytesOut)],
-        ['Saved', 'number', ({ bytesIn, bytesOut }) => share(bytesIn - bytesOut, bytesIn)],
-      ]),
-    ],
+    tables: [],
   };
 }
 

@@ -23,8 +23,6 @@ export class Route {
   ignored = false;
   /** Latency: the route's counts, to which the event loop adds what its requests have blocked; null while it is not measured. */
   stats: { blockedMs: number } | null = null;
-  /** Compression's counters of the route; null for the module's own paths. */
-  compression: object | null = null;
   private otherMethods: Map<string, Route> | null = null;
 
   constructor(

@@ -22,10 +22,6 @@ export function findLimits(reading: ResourceReading, overrides: ResolvedResource
       cpu: cpuLimitCores === null && lowest?.isAncestor === true,
       memory: memoryLimitBytes === null && memory?.byAncestor === true,
     },
-    ofMachine: {
-      cpu: reading.isCgroupUsage && layout.cpuacct?.isRoot === true,
-      memory: memory !== null && layout.memory?.isRoot === true,
-    },
   };
 }
 

@@ -19,7 +19,7 @@ export class ResourcesFeature implements Feature {
   /** For features that size themselves by the CPU; with this feature off too. */
   readonly allowance: CpuAllowance = {
     cores: () => {
-      const reading = this.reader.read();
+      const reading = this.lastReading();
       const limit = findLimits(reading, this.settings).cpuCores;
       return { limit, request: this.settings.cpuRequestCores, machine: reading.machine.cpus };
     },

@@ -4,8 +4,7 @@ import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
 import { isTraffic } from '../core/work-methods.js';
 import { counted, nameRoute } from './names.js';
-import { RouteWaits } from './route-waits.js';
-import { quantileMs, RouteWindows } from './window.js';
+import { findWait, quantileMs, RouteWindows } from './window.js';
 
 const SHOWN_ROUTES = 3;
 /** Below this number of requests the line has their mean, because percentiles are chance. */
@@ -14,7 +13,6 @@ const NO_STALLS = { blocks: 0, blockedMs: 0, pauses: 0, pausedMs: 0 };
 
 export class Summaries {
   private readonly windows = new RouteWindows();
-  private readonly waits = new RouteWaits();
   private abortedBefore = 0;
   private lostBefore = 0;
   private stalls = NO_STALLS;
@@ -32,8 +30,7 @@ export class Summaries {
   /** The window since the last call, with `eventLoop` and `resources` of its last seconds; null when no request ended. */
   next(host: PerfSinkHost) {
     const { routes, eventLoop, resources, defer } = host.snapshot();
-    this.waits.next(routes);
-    const windows = this.windows.next(host);
+    const windows = this.windows.next(host, routes);
     const http = windows.filter(({ method }) => isTraffic(method));
     const longest = windows.sort((a, b) => b.totalMs - a.totalMs).slice(0, SHOWN_ROUTES);
     const allAborted = sum(routes, ({ aborted }) => aborted);
@@ -62,7 +59,7 @@ export class Summaries {
         p50Ms: quantileMs(window, 0.5),
         p95Ms: quantileMs(window, 0.95),
         /** The upstream that took at least half of its time; null where none did. */
-        waits: this.waits.of(`${window.method} ${window.route}`, window.totalMs),
+        waits: findWait(window),
       })),
       eventLoop,
       resources,

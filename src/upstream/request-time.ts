@@ -1,3 +1,4 @@
+import { LinkedList, type Linked } from '../core/linked-list.js';
 import type { RequestTime, UpstreamUse } from '../core/record.js';
 import type { TimeSplit } from '../request/request-state.js';
 import type { Target } from './target.js';
@@ -14,12 +15,16 @@ export interface LoopClock {
 const MAX_SAME = 64;
 
 /** Calls of one request for the same URL or command. */
-interface Alike {
-  readonly what: string;
+class Alike {
   /** Whether one has ended since the last round began. */
-  hasEnded: boolean;
+  hasEnded = false;
   /** A round begins when a call has ended: a pipeline, and calls that begin together, are one. */
-  rounds: number;
+  rounds = 0;
+
+  constructor(
+    readonly what: string,
+    readonly next: Alike | null,
+  ) {}
 }
 
 /** Calls of one request to one target, and its waits for connections to it. */
@@ -30,17 +35,17 @@ class Use {
   errors = 0;
   /** Sum of all waits: those at the same time count each. */
   waitMs = 0;
-  // A list is cheaper than a map: most requests repeat few URLs and commands.
-  private readonly same: Alike[] = [];
+  // A linked list is cheaper than a map or an array: most requests repeat few URLs and commands.
+  private same: Alike | null = null;
+  private different = 0;
 
   constructor(readonly target: Target) {}
 
   findAlike(what: string): Alike | null {
-    const known = this.same.find((one) => one.what === what);
-    if (known !== undefined || this.same.length >= MAX_SAME) return known ?? null;
-    const alike = { what, hasEnded: false, rounds: 0 };
-    this.same.push(alike);
-    return alike;
+    for (let one = this.same; one !== null; one = one.next) if (one.what === what) return one;
+    if (this.different >= MAX_SAME) return null;
+    this.different += 1;
+    return (this.same = new Alike(what, this.same));
   }
 
   get record(): UpstreamUse {
@@ -50,17 +55,20 @@ class Use {
 
   /** Rounds of the URL or command that has most of them. */
   get mostRounds(): number {
-    return this.same.reduce((most, { rounds }) => Math.max(most, rounds), 0);
+    let most = 0;
+    for (let one = this.same; one !== null; one = one.next) most = Math.max(most, one.rounds);
+    return most;
   }
 }
 
 /** A call under way, or a wait for a connection of a pool. */
-export class Call {
-  /** Its request, where one is known and times it. */
+export class Call implements Linked<Call> {
+  // Links of the request's list of open calls.
+  previous: Call | null = null;
+  next: Call | null = null;
+  /** Its request, where one is known and times it; null again when it has ended, or its request has. */
   calls: RequestCalls | null = null;
   use: Use | null = null;
-  /** Its index in the request's list of open calls; -1: it is not in it. */
-  place = -1;
   /** Calls for the same URL or command; null for a call that is like no other. */
   alike: Alike | null = null;
   /** The call on the scope within the request that makes it: a resolver or a measured method. */
@@ -102,7 +110,7 @@ export class RequestCalls {
   poolWaitMs = 0;
   poolWaitIdleMs = 0;
   readonly uses: Use[] = [];
-  private readonly open: Call[] = [];
+  private readonly open = new LinkedList<Call>();
   private openCalls = 0;
   private timedCalls = 0;
   private timedWaits = 0;
@@ -127,25 +135,19 @@ export class RequestCalls {
       alike.rounds += 1;
       alike.hasEnded = false;
     }
-    call.place = this.open.push(call) - 1;
+    this.open.add(call);
     call.calls = this;
     call.use = use;
     call.alike = alike;
   }
 
-  /** Ends a call, which may have ended with its request already. */
+  /** Ends an open call, once. */
   end(call: Call, nowMs: number, failed: boolean): void {
-    const { open } = this;
-    const { isWait, alike, place } = call;
-    if (place === -1) return;
+    const { isWait, alike } = call;
     const use = call.use!;
     if (this.openCalls === (isWait ? 0 : 1)) this.addElapsed(nowMs);
-    const last = open.pop()!;
-    if (last !== call) {
-      open[place] = last;
-      last.place = place;
-    }
-    call.place = -1;
+    this.open.delete(call);
+    call.calls = null;
     const ms = Math.max(0, nowMs - call.startedMs);
     if (isWait) {
       use.waitMs += ms;
@@ -159,14 +161,14 @@ export class RequestCalls {
   }
 
   close(nowMs: number): void {
-    for (let call = this.open.at(-1); call !== undefined; call = this.open.at(-1))
-      this.end(call, nowMs, call.hasFailed?.() === true);
+    for (let { first } = this.open; first !== null; { first } = this.open)
+      this.end(first, nowMs, first.hasFailed?.() === true);
   }
 
   /** Adds the time since the last change to its sum: a call was under way, or only a wait for a connection. */
   addElapsed(nowMs: number): void {
     const idleMs = this.clock.idleMs();
-    if (this.open.length > 0) {
+    if (this.open.size > 0) {
       const ms = Math.max(0, nowMs - this.sinceMs);
       const loopIdleMs = Math.min(ms, Math.max(0, idleMs - this.sinceIdleMs));
       if (this.openCalls > 0) {
@@ -182,8 +184,9 @@ export class RequestCalls {
   }
 
   private findUse(target: Target): Use {
-    let use = this.uses.find((one) => one.target === target);
-    if (use === undefined) this.uses.push((use = new Use(target)));
+    for (const known of this.uses) if (known.target === target) return known;
+    const use = new Use(target);
+    this.uses.push(use);
     return use;
   }
 }

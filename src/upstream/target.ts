@@ -18,6 +18,16 @@ export interface RouteCalls {
   poolWaitMs: number;
 }
 
+/** Calls of one request to one target. */
+interface RequestUse {
+  readonly calls: number;
+  readonly wallMs: number;
+  /** Rounds of the URL or command that has most of them. */
+  readonly mostRounds: number;
+}
+
+const startRouteCalls = (): RouteCalls => ({ calls: 0, wallMs: 0, rounds: 0, waitMs: 0, poolWaitMs: 0 });
+
 /** One upstream: its calls, and the routes that make them. */
 export class Target {
   calls = 0;
@@ -36,20 +46,17 @@ export class Target {
     readonly kind: UpstreamKind,
   ) {}
 
-  addRequest(route: Route, made: RouteCalls): void {
-    const row = getOrAdd(this.routes, route, () => ({ calls: 0, wallMs: 0, rounds: 0, waitMs: 0, poolWaitMs: 0 }));
-    row.calls += made.calls;
-    row.wallMs += made.wallMs;
-    row.rounds += made.rounds;
-    row.waitMs += made.waitMs;
-    row.poolWaitMs += made.poolWaitMs;
+  addRequest(route: Route, { calls, wallMs, mostRounds }: RequestUse, waitMs: number, poolWaitMs: number): void {
+    const row = getOrAdd(this.routes, route, startRouteCalls);
+    row.calls += calls;
+    row.wallMs += wallMs;
+    row.rounds += mostRounds;
+    row.waitMs += waitMs;
+    row.poolWaitMs += poolWaitMs;
   }
 }
 
-export interface MadeCall extends UpstreamCall {
-  /** The first word of its target: `'redis'`, `'mysql'`. @default its kind */
-  readonly client?: string;
-}
+const startHosts = (): Map<string, Target> => new Map();
 
 /** Longer names are cut: a target is a label. */
 const MAX_NAME = 100;
@@ -74,13 +81,14 @@ export class Targets {
     return this.other.calls === 0 && this.other.pools === null ? named : [...named, this.other];
   }
 
-  find(call: MadeCall): Target {
-    const { client = call.kind, host } = call;
-    if (this.options.target !== null) return this.named(this.nameFor(call, this.options.target), call.kind);
-    const hosts = getOrAdd(this.usual, client, () => new Map<string, Target>());
+  /** `client`: the first word of its usual name, `'redis'`, `'mysql'`. */
+  find(kind: UpstreamKind, client: string, host: string, method: string, path = ''): Target {
+    const { target: name } = this.options;
+    if (name !== null) return this.named(this.nameFor({ kind, host, method, path }, client, name), kind);
+    const hosts = getOrAdd(this.usual, client, startHosts);
     let target = hosts.get(host);
     if (target === undefined) {
-      target = this.named(`${client} ${host}`, call.kind);
+      target = this.named(`${client} ${host}`, kind);
       if (target !== this.other) hosts.set(host, target);
     }
     return target;
@@ -98,16 +106,15 @@ export class Targets {
     return target;
   }
 
-  private nameFor(made: MadeCall, name: NonNullable<UpstreamOptions['target']>): string {
-    const { client, kind, host, method, path } = made;
+  private nameFor(made: UpstreamCall, client: string, name: NonNullable<UpstreamOptions['target']>): string {
     try {
-      const given: unknown = name({ kind, host, method, path });
+      const given: unknown = name(made);
       if (typeof given === 'string' && given !== '') return given;
       throw new TypeError('it returned no text');
     } catch (error) {
       const cause = `\`upstream.target\` failed: ${describeReason(error)}`;
       this.report.report(cause, `${cause}. The usual name is taken.`);
-      return `${client ?? kind} ${host}`;
+      return `${client} ${made.host}`;
     }
   }
 }

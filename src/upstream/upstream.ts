@@ -10,6 +10,8 @@ import type { Target, Targets } from './target.js';
 /** Every request's timer is of this room. */
 const readTimer = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
 
+const startTimes = (): RouteTimes => new RouteTimes();
+
 /** Every call that the application makes: for its target, and for the request in whose async context it is made. */
 export class Upstream {
   readonly routes = new Map<Route, RouteTimes>();
@@ -36,7 +38,7 @@ export class Upstream {
     const { route } = state;
     if (calls !== null) addToTargets(timer, calls, route);
     if (route === null) return;
-    const times = getOrAdd(this.routes, route, () => new RouteTimes());
+    const times = getOrAdd(this.routes, route, startTimes);
     times.ended += 1;
     times.durationMs += durationMs;
     if (!state.aborted) times.add(timer.time);
@@ -111,14 +113,10 @@ function addToTargets(timer: RequestTimer, { uses }: RequestCalls, route: Route 
   const { upstreamMs, poolWaitMs } = timer.time;
   const sumMs = uses.reduce((sum, use) => sum + use.wallMs, 0);
   const sumWaitsMs = uses.reduce((sum, use) => sum + use.waitMs, 0);
-  for (const { target, calls, wallMs, waitMs, mostRounds } of uses)
-    target.addRequest(route, {
-      calls,
-      wallMs,
-      rounds: mostRounds,
-      waitMs: upstreamMs * share(wallMs, sumMs),
-      poolWaitMs: poolWaitMs * share(waitMs, sumWaitsMs),
-    });
+  for (const use of uses) {
+    const { target, wallMs, waitMs } = use;
+    target.addRequest(route, use, upstreamMs * share(wallMs, sumMs), poolWaitMs * share(waitMs, sumWaitsMs));
+  }
 }
 
 const share = (part: number, all: number): number => (all === 0 ? 0 : part / all);

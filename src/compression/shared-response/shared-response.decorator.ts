@@ -90,11 +90,11 @@ export class SharedResponseGuard implements CanActivate {
     const request = context.getArgByIndex<HttpRequest>(0);
     const state = findState(request) ?? storedRequest() ?? null;
     const routes = state?.owner.sharedAnswers ?? null;
-    // A GET with a body would put its own into the answer of everybody.
-    if (state === null || routes === null || hasBody(request.headers)) return true;
+    // A HEAD runs the handler, which serves it as well. A GET with a body would put its own into the answer of everybody.
+    if (state === null || routes === null || (request.method ?? 'GET') !== 'GET' || hasBody(request.headers))
+      return true;
     const shared = routes.find(context.getClass(), context.getHandler()) as SharedRoute;
     const admission = await shared.admit({
-      method: request.method ?? 'GET',
       urls: readTargets(request),
       hosts: readHosts(request.headers),
       request,

@@ -34,7 +34,6 @@ interface Slot {
 
 /** A request that needs an answer. */
 export interface Caller {
-  readonly method: string;
   /** Path and query as sent, and as routed where middleware has rewritten them. */
   readonly urls: readonly unknown[];
   /** The host as sent, and as proxies forward it. */
@@ -83,7 +82,6 @@ export class SharedRoute {
   async admit(caller: Caller): Promise<Admission> {
     const own = this.findOwnSign(caller);
     const key = this.writeKey(caller);
-    if (caller.method !== 'GET') return this.admitHead(key, own);
     let lateMs = this.host.nowMs() + this.waitMs;
     for (;;) {
       const found = this.find(key, caller, own, lateMs);
@@ -109,13 +107,6 @@ export class SharedRoute {
     const { varyBy } = this.options;
     const variant = varyBy === undefined ? [] : [requireText(varyBy(request as PerfRequest))];
     return JSON.stringify(hosts).toLowerCase() + JSON.stringify([urls, ...variant]);
-  }
-
-  /** A HEAD gets the head of its GET's answer; it makes none, since its body goes nowhere. */
-  private admitHead(key: string, own: CallerSign | null): Admission {
-    const kept = this.slots.get(key)?.kept ?? null;
-    const serves = kept !== null && kept.serves(own !== null) && this.host.nowMs() < kept.expiresMs;
-    return serves ? { kind: 'kept', kept } : { kind: 'alone' };
   }
 
   /** Decides without waiting; null while the only answer is being made. */

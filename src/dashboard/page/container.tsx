@@ -20,7 +20,6 @@ export function Container({ state: { sections, container } }: { state: State }) 
     { label: 'used', color: 'accent', filled: true, column },
     { label: 'limit', color: 'muted', dashed: true, column: limit, optional: true },
   ];
-  const ofMachine = (is: boolean): string => (is ? ' of the machine' : '');
   const memoryLimit = limits.memoryBytes;
   const memoryShare = used === null || memoryLimit === null ? null : used / memoryLimit;
   const about =
@@ -30,10 +29,10 @@ export function Container({ state: { sections, container } }: { state: State }) 
   return (
     <Section id="container" title="Container" about={about}>
       <div class="charts">
-        <Meter name={`CPU${ofMachine(limits.ofMachine.cpu)}`} share={utilization}>
+        <Meter name="CPU" share={utilization}>
           {formatCores(usageCores)} cores{limits.cpuCores === null ? ', no limit' : ` of ${limits.cpuCores}`}
         </Meter>
-        <Meter name={`Memory${ofMachine(limits.ofMachine.memory)}`} share={memoryShare}>
+        <Meter name="Memory" share={memoryShare}>
           {formatBytes(used)}
           {memoryLimit === null ? ', no limit' : ` of ${formatBytes(memoryLimit)}`}
         </Meter>

@@ -8,8 +8,6 @@ export interface ControllerCgroup {
   version: 'v1' | 'v2';
   directories: readonly string[];
   trust: 'exact' | 'guess';
-  /** The root of the hierarchy: its account is the whole machine's. */
-  isRoot: boolean;
 }
 
 /** Cgroups of this process by controller. A missing one is null. */
@@ -31,9 +29,6 @@ const V1_FILES = {
   memory: ['memory.usage_in_bytes', 'memory.limit_in_bytes', 'memory.stat'],
 } as const;
 const V2_FILES = ['cgroup.controllers', 'cgroup.procs', 'cpu.stat', 'cpu.max', 'memory.current', 'memory.max'];
-/** The kernel's admin guides: v1 has the first in the root only, v2 has the others everywhere else. */
-const ROOT_V1_FILE = 'release_agent';
-const BELOW_ROOT_V2_FILES = ['cgroup.events', 'cpu.max', 'memory.max'];
 
 /** A search by process id reads at most so many directories. */
 const MAX_SEARCHED = 2_000;
@@ -91,15 +86,10 @@ function best(
         version: chosen.mount.version,
         directories: chosen.directories,
         trust: chosen.doubt <= 1 ? 'exact' : 'guess',
-        isRoot: isRoot(tree, chosen.directories[0]!, chosen.mount.version),
       };
 }
 
 const isUsualPlace = (point: string): boolean => point === '/sys/fs/cgroup' || point.startsWith('/sys/fs/cgroup/');
-
-/** A root has a file that only roots have (v1), or none of the files that all others have (v2). */
-const isRoot = (tree: KernelTree, directory: string, version: ControllerCgroup['version']): boolean =>
-  version === 'v1' ? hasOne(tree, directory, [ROOT_V1_FILE]) : !hasOne(tree, directory, BELOW_ROOT_V2_FILES);
 
 const hasOne = (tree: KernelTree, directory: string, files: readonly string[]): boolean =>
   files.some((file) => tree.has(`${directory}/${file}`));

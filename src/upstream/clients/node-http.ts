@@ -18,7 +18,7 @@ export function subscribeNodeHttp(channels: Channels, upstream: Upstream, isExpo
     // Calls through a proxy's tunnel have their own events; an upgrade has no head that Node publishes.
     const isTunnel = method === 'CONNECT' || request.hasHeader('upgrade');
     if (isTunnel || isExport(host, path)) return void calls.set(request, null);
-    const target = upstream.targets.find({ kind: 'http', host, method, path });
+    const target = upstream.targets.find('http', 'http', host, method, path);
     const call = upstream.begin(target, `${method} ${path}`);
     calls.set(request, call);
     if (call === null) return;

@@ -38,7 +38,7 @@ export function subscribeRedis(channels: Channels, upstream: Upstream): void {
     const isQueue = isBullMq(method, args);
     const host = findHost(serverAddress, serverPort);
     const client = isQueue ? 'bullmq' : 'redis';
-    const target = upstream.targets.find({ kind: 'redis', client, host, method, path: '' });
+    const target = upstream.targets.find('redis', client, host, method);
     traced[CALL] = upstream.begin(target, method, isQueue);
   };
   for (const name of CHANNELS) {

@@ -25,7 +25,7 @@ export function subscribeUndici(channels: Channels, upstream: Upstream, isExport
     const { method, path } = request;
     const host = findHost(String(request.origin));
     if (isTunnel(request) || isExport(host, path)) return;
-    const target = upstream.targets.find({ kind: 'http', host, method, path });
+    const target = upstream.targets.find('http', 'http', host, method, path);
     const call = upstream.begin(target, method === 'GET' ? path : `${method} ${path}`);
     if (call !== null) calls.set(request, call);
   });

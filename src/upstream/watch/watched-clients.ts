@@ -51,7 +51,7 @@ export class WatchedClients {
   private findTarget(named: string | null): FindTarget {
     const { targets } = this.upstream;
     return (kind, client, host, method = 'query') =>
-      named === null ? targets.find({ kind, client, host, method, path: '' }) : targets.named(named, kind);
+      named === null ? targets.find(kind, client, host, method) : targets.named(named, kind);
   }
 
   close(): void {

@@ -49,7 +49,6 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
     await settle(test.app);
     const stats = test.app.get(PerfService).snapshot().compression!;
     expect(stats).toMatchObject({ responses: 50, compressed: 50, cacheHits: 49 });
-    expect(stats.routes).toMatchObject([{ method: 'GET', route: '/s/feed', compressed: 50, cacheHits: 49 }]);
     expect(stats.bytesIn).toBe(50 * wanted.length);
     expect(stats.cacheBytes).toBeGreaterThan(wanted.length);
   });
@@ -122,7 +121,7 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
   });
 
   it.each(['s/text', 's/buffer'])(
-    'repeats body and headers of %s to clients of every coding, HEAD and 304',
+    'repeats body and headers of %s to clients of every coding, and 304',
     async (path) => {
       await start();
       const first = await get(path);
@@ -137,9 +136,6 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
         expect([again.status, again.raw.byteLength, again.headers.etag]).toEqual([304, 0, response.headers.etag]);
       }
       expect(feed.handler).toBe(1);
-      const head = await callAccepting(`${test.url}/${path}`, 'br', { method: 'HEAD' });
-      expect(head.headers['content-encoding']).toBe('br');
-      expect(head.headers['content-length']).toBe(first.headers['content-length']);
     },
   );
 

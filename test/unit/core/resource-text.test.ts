@@ -20,13 +20,4 @@ describe('a resource sample in one line', () => {
     const hidden = resourceSample({ cores: 0.25, window: { throttledByHiddenAncestor: true } });
     expect(describeResources(hidden)).toBe('0.10 of 0.25 cores, throttled by a limit outside the container, 80 MB');
   });
-
-  it('says what is the whole machine’s and no container’s', () => {
-    const ofMachine = { cpu: true, memory: false };
-    const sample = resourceSample({ window: { usageCores: 0.76 }, ofMachine });
-    expect(describeResources(sample)).toBe('0.76 cores on the whole machine, 80 MB');
-    expect(describeResources(resourceSample({ ofMachine: { cpu: false, memory: true } }))).toBe(
-      '80 MB on the whole machine',
-    );
-  });
 });

@@ -16,7 +16,6 @@ describe('ResourceSampler in every kind of environment', () => {
       memoryBytes: expected.memoryBytes,
       memoryHighBytes: expected.memoryHighBytes ?? null,
       byAncestor: expected.byAncestor ?? { cpu: false, memory: false },
-      ofMachine: expected.ofMachine ?? { cpu: false, memory: false },
     });
     if (expected.usageSeconds === 'process') {
       expect(cpu.usageSeconds).toBeGreaterThan(0);

@@ -1,6 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PerfRecord } from '../../../src/core/record.js';
+import type { KernelFiles } from '../../../src/ports/kernel-files.js';
+import { ResourceReader } from '../../../src/resources/resource-reading.js';
 import { ResourcesFeature } from '../../../src/resources/resources.feature.js';
 import { resourcesRows, type ResourcesOptions } from '../../../src/resources/resources.options.js';
 
@@ -26,13 +28,10 @@ describe('the publishing timer', () => {
   let nowMs = 0;
   let records: PerfRecord[];
   const started: ResourcesFeature[] = [];
-  const resources = (options: ResourcesOptions | null): ResourcesFeature => {
+  const resources = (options: ResourcesOptions | null, files: KernelFiles | null = null): ResourcesFeature => {
     const resolved = options === null ? null : resourcesRows.read(options, 'resources');
-    const made = new ResourcesFeature(resolved, {
-      recorder: { wanted: true, push: (record) => void records.push(record) },
-      logger: silent,
-      nowMs: () => nowMs,
-    });
+    const recorder = { wanted: true, push: (record: PerfRecord) => void records.push(record) };
+    const made = new ResourcesFeature(resolved, { recorder, logger: silent, nowMs: () => nowMs }, files);
     started.push(made);
     return made;
   };
@@ -98,6 +97,19 @@ describe('the publishing timer', () => {
     expect(made.reasons()).toEqual([{ about: 'resources', text: 'memory: 0 of 1 MB left' }]);
     expect(resources({}).reasons()).toEqual([]);
     expect(resources(null).reasons()).toEqual([]);
+  });
+
+  it('reads no file here after the start, while the thread of the sampler reads them', () => {
+    const read = vi.spyOn(ResourceReader.prototype, 'read');
+    const made = resources({}, { running: true, readFiles: () => new Promise(() => {}) });
+    made.start();
+    pass(3_000);
+    made.snapshot();
+    made.reasons();
+    expect(made.allowance.cores().machine).toBeGreaterThan(0);
+    made.allowance.throttledMs();
+    expect(read).toHaveBeenCalledTimes(1);
+    read.mockRestore();
   });
 
   it('stops with the application', () => {

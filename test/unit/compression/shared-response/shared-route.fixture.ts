@@ -48,7 +48,6 @@ export function route({
     { request = {}, before = {}, host = 'a.test', sign = null, gone = false }: Asking = {},
   ): Promise<Admission> =>
     shared.admit({
-      method: 'GET',
       urls: [url],
       hosts: [host],
       request,
