@@ -197,13 +197,18 @@ const NO_TIME = { upstreamMs: 0, poolWaitMs: 0, idleMs: 0, busyMs: 0, upstreamBu
 /** Splits the time of one request. */
 export class RequestTimer implements TimeSplit {
   calls: RequestCalls | null = null;
-  upstream: readonly UpstreamUse[] = [];
   time: RequestTime = NO_TIME;
 
   constructor(
     private readonly idleMsAtStart: number,
     private readonly unplacedAtStart: number,
   ) {}
+
+  /** Made on demand: most requests have no record. */
+  get upstream(): readonly UpstreamUse[] {
+    const uses = this.calls?.uses ?? [];
+    return uses.filter(({ calls }) => calls > 0).map((use) => use.record);
+  }
 
   /** The parts as of now: `upstreamMs`, `poolWaitMs`, `idleMs` and `busyMs` sum to `durationMs`. */
   split(durationMs: number, loopIdleMs: number, unplaced: number): RequestTime {

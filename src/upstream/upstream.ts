@@ -36,8 +36,8 @@ export class Upstream {
     calls?.close(state.endedMs);
     timer.time = timer.split(durationMs, this.clock.idleMs(), this.unplaced);
     const { route } = state;
-    if (calls !== null) addToTargets(timer, calls, route);
     if (route === null) return;
+    if (calls !== null && isMeasured(route)) addToTargets(timer.time, calls, route);
     const times = getOrAdd(this.routes, route, startTimes);
     times.ended += 1;
     times.durationMs += durationMs;
@@ -107,10 +107,7 @@ export class Upstream {
   }
 }
 
-function addToTargets(timer: RequestTimer, { uses }: RequestCalls, route: Route | null): void {
-  timer.upstream = uses.filter(({ calls }) => calls > 0).map((use) => use.record);
-  if (route === null || !isMeasured(route)) return;
-  const { upstreamMs, poolWaitMs } = timer.time;
+function addToTargets({ upstreamMs, poolWaitMs }: RequestTime, { uses }: RequestCalls, route: Route): void {
   const sumMs = uses.reduce((sum, use) => sum + use.wallMs, 0);
   const sumWaitsMs = uses.reduce((sum, use) => sum + use.waitMs, 0);
   for (const use of uses) {
