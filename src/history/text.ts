@@ -114,29 +114,12 @@ const ENDINGS: Record<Ending, string> = {
   unused: 'hardly asked for in the last 24 hours',
 };
 
-/** The release that ended a change, and how it is against what was before that. */
-export interface Fix {
-  readonly release: string;
-  readonly change: number;
-}
-
-/** A smaller change is none, relative. */
-const SAME = 0.05;
-
-function fixText({ release, change }: Fix, metric: Verdict['metric']): string {
-  const share = `${Math.round(Math.abs(change) * 100)} %`;
-  if (metric !== 'latency') return ` since ${release}`;
-  if (Math.abs(change) < SAME) return ` since ${release}, as fast as before the regression`;
-  return ` since ${release}, ${share} ${change < 0 ? 'faster' : 'slower'} than before the regression`;
-}
-
 /** `'resolved after 40 minutes: GET /insights (worse since …, +1,183 %)'` */
-export function resolvedText(verdict: Verdict, at: number, ending: Ending, fix: Fix | null): string {
+export function resolvedText(verdict: Verdict, at: number, ending: Ending): string {
   const { kind, since, routes, change, metric } = verdict;
   const minutes = Math.round((at - since) / 60_000);
   const lasted = minutes < 180 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
   const names = routes.length > SHOWN ? `${routes.length} routes` : routes.join(', ');
-  const fixed = fix === null || kind === 'better' ? '' : fixText(fix, metric);
   const points = metric === 'latency' ? percentText(change) : `${percentText(change)} of all`;
-  return `resolved after ${lasted}: ${names} ${metric}, ${ENDINGS[ending]}${fixed} (${kind} since ${timeText(since)}, ${points}).`;
+  return `resolved after ${lasted}: ${names} ${metric}, ${ENDINGS[ending]} (${kind} since ${timeText(since)}, ${points}).`;
 }

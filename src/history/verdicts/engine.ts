@@ -22,7 +22,7 @@ import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
 import { HourSums, RECENT, RouteTrack } from './route-track.js';
 import { findScope } from './scope.js';
-import { openedText, resolvedText, type Ending, type Fix } from '../text.js';
+import { openedText, resolvedText, type Ending } from '../text.js';
 import { WeekProfile } from './week-profile.js';
 
 const MAX_ACTIVE = 20;
@@ -81,10 +81,7 @@ export class VerdictEngine {
     const left = [...known.values()].toReversed();
     const over = left
       .filter(({ state }) => state === 'active')
-      .map(
-        (one): Verdict =>
-          ended.get(one.id) ?? { ...one, state: 'resolved', text: resolvedText(one, at, 'usual', null) },
-      );
+      .map((one): Verdict => ended.get(one.id) ?? { ...one, state: 'resolved', text: resolvedText(one, at, 'usual') });
     this.resolved = [...left.filter(({ state }) => state === 'resolved'), ...over];
     return over;
   }
@@ -228,8 +225,7 @@ export class VerdictEngine {
     for (const one of this.active) {
       const ending = this.findEnding(one, at, fresh);
       if (ending === null) continue;
-      const fix = ending === 'over' ? this.findFix(one, at) : null;
-      const text = resolvedText(one.verdict, at + WINDOW_MS, ending, fix);
+      const text = resolvedText(one.verdict, at + WINDOW_MS, ending);
       one.verdict = { ...one.verdict, state: 'resolved', text };
       for (const route of one.moved.keys()) {
         const track = this.findTrack(route);
@@ -242,17 +238,6 @@ export class VerdictEngine {
     this.active = this.active.filter(({ verdict }) => verdict.state === 'active');
     this.resolved.push(...over);
     return over;
-  }
-
-  /** The release that came just before the change was over; null without one that is newer than the change. */
-  private findFix({ verdict, moved }: Active, at: number): Fix | null {
-    const release = this.releases.findBefore(at - (RECENT - 1) * WINDOW_MS);
-    if (release === null || release.at <= verdict.since) return null;
-    const all = [...moved.values()] as [Assessment, ...Assessment[]];
-    const readLevel = ({ rule, route }: Assessment) => rule.level(this.findTrack(route).recent.at(-1)!);
-    const now = averageRoutes(all, readLevel);
-    const before = averageRoutes(all, (one) => (readLevel(one) === null ? null : one.before));
-    return { release: release.name, change: now === null || before === null ? 0 : all[0].rule.change(before, now) };
   }
 
   /** Counts calm windows. Returns how the change has ended; null while it lasts. */

@@ -233,32 +233,3 @@ describe('the release of a change', () => {
     expect(releaseNamed(releasesAt)).toBe(expected);
   });
 });
-
-describe('what a verdict says at its end', () => {
-  it.each([
-    [69, ', back to what it was since 0.4.2, 31 % faster than before the regression ('],
-    [101, ', back to what it was since 0.4.2, as fast as before the regression ('],
-  ])('of a release that brings %i ms', (fixedMs, said) => {
-    expect(endOf((window) => (window < 24 ? '0.4.1' : '0.4.2'), fixedMs)).toContain(said);
-  });
-
-  it('is nothing of a release that was there all the time, or came hours before', () => {
-    for (const release of [() => '0.4.2', (window: number) => (window < 8 ? '0.4.1' : '0.4.2')])
-      expect(endOf(release, 69)).toContain(', back to what it was (');
-  });
-});
-
-/** The last text of a route that is slow from window 12 to window 24. */
-function endOf(findRelease: (window: number) => string, fixedMs: number): string {
-  const engine = new VerdictEngine(() => []);
-  const texts: string[] = [];
-  for (let index = -72; index < 36; index++) {
-    const window = new JudgedWindow(START + index * WINDOW_MS);
-    window.process.observedMs = WINDOW_MS;
-    window.releases.add(findRelease(index));
-    const ms = index < 12 ? 100 : index < 24 ? 2_000 : fixedMs;
-    window.routes.set('GET /orders', sumsOf(300, ms));
-    for (const { state, text } of inOneTurn(engine.judge(window))) if (state === 'resolved') texts.push(text);
-  }
-  return texts.at(-1)!;
-}
