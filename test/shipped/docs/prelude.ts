@@ -101,7 +101,7 @@ declare module '@opentelemetry/exporter-metrics-otlp-http' {
 }
 declare module 'pg' {
   export class Pool {
-    constructor(options: { host?: string; database?: string; max?: number });
+    constructor(options: { host?: string; database?: string; max?: number; connectionString?: string });
   }
 }
 declare module 'mysql2/promise' {
@@ -121,7 +121,7 @@ declare module 'typeorm' {
 declare module '@prisma/adapter-pg' {
   export class PrismaPg {
     readonly provider: 'postgres';
-    constructor(options: { connectionString: string });
+    constructor(poolOrOptions: import('pg').Pool | { connectionString: string });
   }
 }
 declare module '@prisma/client' {
