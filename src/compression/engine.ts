@@ -31,7 +31,7 @@ const startCounters = (): HeldHead['counters'] => ({
 /** Decides for every response whether and how it is encoded. */
 export class CompressionEngine {
   readonly counters = startCounters();
-  /** Of the module's own paths, such as `/metrics`: nobody reads them. */
+  /** Counters of the module's own paths, such as `/metrics`: nobody reads them. */
   private readonly ownPaths = startCounters();
   /** By `Accept-Encoding`: clients send few different ones. */
   private readonly negotiated = new Map<string, ContentCoding | null>();
