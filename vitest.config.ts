@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 const oxc = { decorator: { legacy: true, emitDecoratorMetadata: true } };
@@ -59,6 +60,15 @@ function defineProject({ name, folders, alias = [], isolate = false, ...options 
   return { oxc, resolve: { alias }, test: { ...fork, name, include, isolate, ...options } };
 }
 
+/** The sources, on Nest 12 as test/setup/nest.ts bundles it. */
+const onNest12 = {
+  alias: [
+    { find: /^nestjs-perf$/, replacement: resolve('src/index.ts') },
+    { find: /^nestjs-perf\/(.+)$/, replacement: resolve('src/entries/$1.ts') },
+    { find: /^(rxjs|@nestjs\/[\w-]+)$/, replacement: resolve('build/node_modules/$1/index.js') },
+    { find: /^(@nestjs\/core\/.+\.js)$/, replacement: resolve('build/node_modules/$1') },
+  ],
+};
 const onNest11 = { alias: aliasTo('test/nest11', OF_NEST), env: { NEST_MAJOR: '11' } };
 const setupFiles = ['test/setup/closed-applications.ts'];
 
@@ -83,7 +93,7 @@ export default defineConfig({
     // More than there are cores, as suites also wait. A project's own number would outrank `--maxWorkers`.
     maxWorkers: availableParallelism() + 6,
     // Once for all projects.
-    globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts', 'test/setup/compiled.ts'],
+    globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts', 'test/setup/compiled.ts', 'test/setup/nest.ts'],
     coverage: {
       provider: 'v8',
       include: ['src/**'],
@@ -95,10 +105,10 @@ export default defineConfig({
       thresholds: { lines: 95 },
     },
     projects: [
-      defineProject({ name: 'unit', folders: ['unit'] }),
-      defineProject({ name: 'nest12', folders: ['app', 'nest'], setupFiles }),
+      defineProject({ name: 'unit', folders: ['unit'], ...onNest12 }),
+      defineProject({ name: 'nest12', folders: ['app', 'nest'], setupFiles, ...onNest12 }),
       defineProject({ name: 'nest11', folders: LONG ? ['app', 'nest'] : ['nest'], setupFiles, ...onNest11 }),
-      defineProject({ name: 'process', folders: ['process'], isolate: true }),
+      defineProject({ name: 'process', folders: ['process'], isolate: true, ...onNest12 }),
       ...(LONG ? [defineProject({ name: 'nest11-process', folders: ['process'], isolate: true, ...onNest11 })] : []),
       defineProject({ name: 'shipped', folders: ['shipped'] }),
       // One suite after the other, after all others.

@@ -1,9 +1,8 @@
-import { execFileSync, fork, type ChildProcess } from 'node:child_process';
+import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Queue, type Job } from 'bullmq';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { freePort } from '../../../scripts/redis.mjs';
 import { temporaryFolder } from '../../fixtures/disk.js';
 import { ownRedis } from '../../fixtures/redis.js';
@@ -13,19 +12,13 @@ import { until } from '../../fixtures/until.js';
 /** Once in the normal run, several times in the long one: what is killed is hit at another moment each time. */
 const ROUNDS = process.env['PERF_LONG'] === undefined ? 1 : 5;
 
-beforeAll(() => {
-  if (!existsSync('dist/entries/bullmq.js')) execFileSync('node', ['scripts/build.mjs']);
-}, 240_000);
-
 async function startChild(
   redisPort: number,
   spillPath = 'none',
   role = 'producer',
 ): Promise<{ child: ChildProcess; url: string }> {
-  const child = fork('test/fixtures/orders-process.mjs', [String(redisPort), spillPath, role], {
-    execArgv: [],
-    silent: true,
-  });
+  const program = join(inject('compiledFixtures'), 'orders.process.js');
+  const child = fork(program, [String(redisPort), spillPath, role], { execArgv: [], silent: true });
   onTestFinished(() => void child.kill('SIGKILL'));
   // A full pipe would stop it: the longer Redis is away, the more ioredis writes.
   child.stdout!.resume();
