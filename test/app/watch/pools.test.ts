@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Get, Inject, type OnModuleInit, Param } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -12,12 +12,14 @@ import { until } from '../../fixtures/until.js';
 let mysqld: clients.MySqlServer;
 let pool: clients.MySqlPool;
 let knex: clients.Knex;
-let postgres: clients.Postgres;
+let postgres: Server;
 let pgPool: clients.PgPool;
 /** Milliseconds that requests themselves saw their waits take. */
 let seen: number[] = [];
 /** Connections go back once it is open. */
 let opened = gate();
+/** PostgreSQL's `AuthenticationOk` and `ReadyForQuery`: its connections are lent without a query. */
+const READY = Buffer.from('5200000008000000005a0000000549', 'hex');
 
 beforeAll(async () => {
   mysqld = clients.mysqlServer();
@@ -27,13 +29,14 @@ beforeAll(async () => {
   const connection = { host: '127.0.0.1', port, user: 'root', database: 'shop', connectTimeout: 0 };
   pool = clients.mysql2.createPool({ ...connection, connectionLimit: 10 });
   knex = clients.knex({ client: 'mysql2', connection, pool: { min: 0, max: 10 } });
-  postgres = await clients.startPostgres();
-  const { stop: _, ...server } = postgres;
-  pgPool = new clients.pg.Pool({ ...server, max: 10 });
+  postgres = createServer((socket) => socket.once('data', () => socket.write(READY)).resume());
+  await once(postgres.listen(0, '127.0.0.1'), 'listening');
+  const { port: postgresPort } = postgres.address() as AddressInfo;
+  pgPool = new clients.pg.Pool({ host: '127.0.0.1', port: postgresPort, user: 'postgres', max: 10 });
 });
 afterAll(async () => {
   await Promise.all([pool.promise().end(), knex.destroy(), pgPool.end()]);
-  await postgres.stop();
+  postgres.close();
   mysqld.close();
 });
 
