@@ -70,7 +70,7 @@ const onNest12 = {
   ],
 };
 const onNest11 = { alias: aliasTo('test/nest11', OF_NEST), env: { NEST_MAJOR: '11' } };
-const setupFiles = ['test/setup/closed-applications.ts'];
+const setupFiles = ['test/setup/closed-applications.ts', 'test/setup/without-event-loop.ts'];
 
 /** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */
 const BULLMQ5 = 'test/bullmq5';
@@ -105,7 +105,7 @@ export default defineConfig({
       thresholds: { lines: 95 },
     },
     projects: [
-      defineProject({ name: 'unit', folders: ['unit'], ...onNest12 }),
+      defineProject({ name: 'unit', folders: ['unit'], setupFiles: setupFiles.slice(1), ...onNest12 }),
       defineProject({ name: 'nest12', folders: ['app', 'nest'], setupFiles, ...onNest12 }),
       defineProject({ name: 'nest11', folders: LONG ? ['app', 'nest'] : ['nest'], setupFiles, ...onNest11 }),
       defineProject({ name: 'process', folders: ['process'], isolate: true, ...onNest12 }),

@@ -12,6 +12,9 @@ import { adapterOf, adapters } from '../fixtures/app.js';
 import { type BuiltApp, closeApps, listeningApp, settled } from '../fixtures/build-app.js';
 import { callAccepting } from '../fixtures/http-client.js';
 import { until } from '../fixtures/until.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 const TEXT = 'compressible '.repeat(2_000);
 let blocking = false;

@@ -4,6 +4,9 @@ import { profile } from '../../src/dashboard/top/profile.js';
 import { closeApps, type BuildOptions } from '../fixtures/build-app.js';
 import { startDashboard, terminal } from '../fixtures/dashboard.js';
 import { until } from '../fixtures/until.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 @Controller('reports')
 class ReportsController {

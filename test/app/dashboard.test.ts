@@ -7,6 +7,9 @@ import { adapterOf, adapters } from '../fixtures/app.js';
 import { buildApp, closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
 import { dataOf, startDashboard, tokenIn } from '../fixtures/dashboard.js';
 import { Lines } from '../fixtures/lines.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 @Controller('users')
 class UsersController {

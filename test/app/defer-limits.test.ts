@@ -10,7 +10,7 @@ import {
   type DeferredWork,
 } from '../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../unit/contract/memory-store.js';
-import { type Adapter, adapters, startApp } from '../fixtures/app.js';
+import { type Adapter, either, startApp } from '../fixtures/app.js';
 import { temporaryFolder } from '../fixtures/disk.js';
 import { until } from '../fixtures/until.js';
 
@@ -59,7 +59,7 @@ async function start(defer: DeferOptions, adapter: Adapter = 'fastify', eventLoo
   return { ...running, deferrer: running.app.get(Deferrer), sent: running.app.get(SendReceipt).sent };
 }
 
-describe.each(adapters)('on %s', (adapter) => {
+describe.each(either('express'))('on %s', (adapter) => {
   it.each([
     ['lazy', true],
     ['lazy', false],

@@ -10,7 +10,7 @@ import {
   type DeferOptions,
 } from '../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../unit/contract/memory-store.js';
-import { adapters } from '../fixtures/app.js';
+import { either } from '../fixtures/app.js';
 import { handlePrototype, temporaryFolder } from '../fixtures/disk.js';
 import { spilledIn } from '../fixtures/spilled.js';
 import { until } from '../fixtures/until.js';
@@ -47,7 +47,7 @@ const byHand = (scope: Scope, path: string) => {
 };
 const controllers = [OrdersController, byHand(Scope.DEFAULT, 'by-hand'), byHand(Scope.REQUEST, 'by-hand-scoped')];
 
-describe.each(adapters)('durable work with a spill file, on %s', (adapter) => {
+describe.each(either('express'))('durable work with a spill file, on %s', (adapter) => {
   /** A store that is away, and an application with a spill in front of it. */
   async function startAway(more: DeferOptions = {}, worker = true, path = join(temporaryFolder(), 'spill')) {
     const place = new MemoryPlace();

@@ -2,7 +2,7 @@ import { BadRequestException, Controller, Get, Inject, Injectable, Param, Post }
 import { afterEach, describe, expect, it } from 'vitest';
 import { defer, Deferrer, DeferWork } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { either, startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
 
 @Controller('work')
@@ -70,7 +70,7 @@ class Waits {
   }
 }
 
-describe.each(adapters)('switches of deferred work on %s', (adapter) => {
+describe.each(either('fastify'))('switches of deferred work on %s', (adapter) => {
   let running: TestApp | null = null;
   afterEach(async () => {
     await running?.close();

@@ -6,9 +6,6 @@ import { Log, ORDERS } from '../fixtures/deferring-orders.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
 import { startDeferring } from '../fixtures/works.js';
-import { withoutEventLoop } from '../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 describe.each(adapters)('deferred work on %s', (adapter) => {
   let running: TestApp;

@@ -2,6 +2,9 @@ import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { expect, it } from 'vitest';
 import { PerfService } from '../../src/index.js';
 import { startApp } from '../fixtures/app.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 /** What every larger application does at its start: it loads, connects and compiles, without rest. */
 @Injectable()

@@ -16,9 +16,12 @@ import {
   type DeferredWork,
   type PerfModuleOptions,
 } from '../../src/index.js';
-import { adapterOf, adapters } from '../fixtures/app.js';
+import { type Adapter, adapterOf, either } from '../fixtures/app.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
 import { connection, queueName } from '../fixtures/redis.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 const DATABASE = 'sql db:5432/shop';
 const REDIS = `redis ${connection.host}:${connection.port}`;
@@ -100,7 +103,7 @@ class OrdersController {
   }
 }
 
-const start = async (adapter: (typeof adapters)[number], perf: PerfModuleOptions = {}): Promise<INestApplication> => {
+const start = async (adapter: Adapter, perf: PerfModuleOptions = {}): Promise<INestApplication> => {
   const metadata = { controllers: [OrdersController], providers: [SendReceipt] };
   return (await buildApp(adapterOf(adapter), { perf, metadata })).app;
 };
@@ -110,7 +113,7 @@ const failure = (work: Promise<unknown>): Promise<string> =>
     (error: Error) => error.message,
   );
 
-describe.each(adapters)('expectWork() on %s', (adapter) => {
+describe.each(either('fastify'))('expectWork() on %s', (adapter) => {
   it('holds where the calls, bytes and work of a request are as allowed', async () => {
     const app = await start(adapter);
     const local = new URL(upstreamUrl).host;

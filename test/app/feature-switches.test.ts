@@ -7,6 +7,9 @@ import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { callAccepting } from '../fixtures/http-client.js';
 import { Lines } from '../fixtures/lines.js';
 import { until } from '../fixtures/until.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 const VARIABLE = 'NESTJS_PERF_OFF';
 

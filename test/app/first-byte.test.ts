@@ -12,9 +12,6 @@ import { adapterOf, adapters, type Adapter } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf, type BuiltApp } from '../fixtures/build-app.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
-import { withoutEventLoop } from '../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 const GAP_MS = 300;
 /** Timers may fire a moment before their time. */

@@ -13,6 +13,9 @@ import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { Lines } from '../fixtures/lines.js';
 import { uncaughtDuring } from '../fixtures/uncaught.js';
 import { until } from '../fixtures/until.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 @SlowMs(5)
 @Controller('reports')

@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { PerfService, type PerfModuleOptions } from '../../src/index.js';
 import type { CpuProfile } from '../../src/event-loop/profile/cpu-profile.js';
 import { adapters, byTurns, startApp, type Adapter } from '../fixtures/app.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 @Controller()
 class PingController {

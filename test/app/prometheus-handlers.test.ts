@@ -19,7 +19,7 @@ import { WebSocket } from 'ws';
 import { PerfInterceptor, PerfModule } from '../../src/index.js';
 import { prometheusSink } from '../../src/entries/prometheus.js';
 import { settle } from '../../src/entries/testing.js';
-import { adapters, startApp } from '../fixtures/app.js';
+import { either, startApp } from '../fixtures/app.js';
 import { parseExposition, samplesOf, valueOf, type Family } from '../fixtures/exposition.js';
 
 @WebSocketGateway()
@@ -64,7 +64,7 @@ async function scrape(url: string): Promise<Map<string, Family>> {
   return parseExposition(await (await fetch(url)).text());
 }
 
-describe.each(adapters)('prometheusSink on %s', (adapter) => {
+describe.each(either('express'))('prometheusSink on %s', (adapter) => {
   it('keeps messages of a WebSocket apart from HTTP requests', async () => {
     const running = await startApp(adapter, {
       perf: { sinks: [prometheusSink()] },

@@ -3,8 +3,11 @@ import { APP_GUARD, ModulesContainer } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { PerfService, type PerfSink } from '../../src/index.js';
 import { prometheusSink } from '../../src/entries/prometheus.js';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { either, startApp, type TestApp } from '../fixtures/app.js';
 import { parseExposition, samplesOf, valueOf, type Family } from '../fixtures/exposition.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 @Injectable()
 class NobodyGuard implements CanActivate {
@@ -56,7 +59,7 @@ const scrape = async (running: TestApp): Promise<Map<string, Family>> => {
 const COUNT = 'http_server_request_duration_seconds_count';
 const users = { http_request_method: 'GET', http_route: '/users/:id', http_response_status_code: '200' };
 
-describe.each(adapters)('prometheusSink on %s', (adapter) => {
+describe.each(either('fastify'))('prometheusSink on %s', (adapter) => {
   const start = (sinks: PerfSink[] = [prometheusSink()], options: Parameters<typeof startApp>[1] = {}) =>
     startApp(adapter, { perf: { sinks }, metadata: { controllers }, ...options });
   const ask = async (running: TestApp, path: string): Promise<number> => {

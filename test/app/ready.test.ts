@@ -7,6 +7,9 @@ import { Deferrer, PerfService } from '../../src/index.js';
 import { adapterOf, startApp, type TestApp } from '../fixtures/app.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
 import { until } from '../fixtures/until.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 let app: TestApp | null = null;
 afterEach(async () => {

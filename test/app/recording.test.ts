@@ -4,12 +4,12 @@ import { createConnection } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { settle } from '../../src/entries/testing.js';
-import { adapters, startApp } from '../fixtures/app.js';
+import { either, startApp } from '../fixtures/app.js';
 import { gate } from '../fixtures/cached-data.js';
 import { minute, recordedShop, ShopController } from '../fixtures/recorded-shop.js';
 import { linesOf } from '../fixtures/recordings.js';
 
-describe.each(adapters)('a recording, on %s', (adapter) => {
+describe.each(either('express'))('a recording, on %s', (adapter) => {
   it('holds what a replay needs, and no secret', async () => {
     const { url, recording, get, ended } = await recordedShop(
       adapter,

@@ -4,6 +4,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { adapterOf, adapters, byTurns } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf, settled } from '../fixtures/build-app.js';
 import { uncaughtDuring } from '../fixtures/uncaught.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 interface Answer {
   raw?: ServerResponse;

@@ -7,6 +7,9 @@ import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp } from '../fixtures/build-app.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 const steps: string[] = [];
 let isOpen = false;

@@ -30,9 +30,6 @@ import {
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { Lines } from '../fixtures/lines.js';
-import { withoutEventLoop } from '../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 /** Leaves the user on the request, as Passport does. */
 @Injectable()

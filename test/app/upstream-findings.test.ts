@@ -4,7 +4,7 @@ import { Controller, Get, Inject, Param, Query, type OnModuleInit } from '@nestj
 import { afterEach, describe, expect, it } from 'vitest';
 import { PerfService, SkipPerf, type PerfModuleOptions } from '../../src/index.js';
 import { Cached, cache } from '../../src/entries/cache.js';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { either, startApp, type TestApp } from '../fixtures/app.js';
 
 /** As ioredis publishes a call. */
 const tell = (name: string, call: object, answer: Promise<unknown>): Promise<unknown> =>
@@ -88,7 +88,7 @@ class CachedController {
   }
 }
 
-describe.each(adapters)('findings, on %s', (adapter) => {
+describe.each(either('express'))('findings, on %s', (adapter) => {
   let running: TestApp;
   const start = async (perf: PerfModuleOptions = {}): Promise<void> => {
     const controllers = [AlikeController, CachedController];

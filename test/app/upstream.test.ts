@@ -8,9 +8,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, i
 import { PerfService, type RequestRecord, type UpstreamSnapshot } from '../../src/index.js';
 import { freePort } from '../../scripts/redis.mjs';
 import { adapters, byTurns, startApp, type TestApp } from '../fixtures/app.js';
-import { withoutEventLoop } from '../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 /** Answers after the milliseconds in its path; `/500` fails. */
 let server: Server;

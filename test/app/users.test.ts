@@ -2,7 +2,7 @@ import { Controller, Get, UseGuards, type CanActivate, type ExecutionContext } f
 import { describe, expect, it } from 'vitest';
 import { PerfService, type PerfModuleOptions, type PerfRequest } from '../../src/index.js';
 import { prometheusSink } from '../../src/entries/prometheus.js';
-import { adapters, startApp, type Adapter } from '../fixtures/app.js';
+import { type Adapter, either, startApp } from '../fixtures/app.js';
 
 /** The user that a header names. */
 class LoginGuard implements CanActivate {
@@ -37,7 +37,7 @@ async function usersOf(adapter: Adapter, perf: PerfModuleOptions) {
   return seen;
 }
 
-describe.each(adapters)('users, on %s', (adapter) => {
+describe.each(either('express'))('users, on %s', (adapter) => {
   it('are listed with what they asked for; whoever is not known is not, and metrics name none', async () => {
     const { users, snapshot, metrics } = await usersOf(adapter, { sinks: [prometheusSink()] });
     expect(users).toMatchObject([

@@ -228,7 +228,7 @@ describe.each(givenObjects)(
 
     it('the boot warns of nothing, and the first line names what is on', async () => {
       const lines = new Lines();
-      await start({}, { nest: { logger: lines } });
+      await start({ eventLoop: true }, { nest: { logger: lines } });
       expect(lines.all.filter((line) => /adapter|unknown|platform/i.test(line))).toEqual([]);
       expect(lines.all.filter((line) => line.startsWith('On: '))[0]).toMatch(
         /event loop.*latency.*compression.*deferred work/,

@@ -20,7 +20,10 @@ import { map } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type Adapter, adapters } from '../fixtures/app.js';
 import { RawClient } from '../fixtures/socket.js';
+import { withEventLoop } from '../fixtures/usual.js';
 import { bothForms, createApplication, forms, startApplication, withJson } from './applications.js';
+
+withEventLoop();
 
 @Controller()
 class RootController {

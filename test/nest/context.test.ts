@@ -3,6 +3,9 @@ import { Body, Controller, Get, Inject, Injectable, Param, Post, Scope } from '@
 import { describe, expect, it } from 'vitest';
 import { defer, PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
+import { withEventLoop } from '../fixtures/usual.js';
+
+withEventLoop();
 
 @Injectable()
 class RowsService {

@@ -36,9 +36,6 @@ import {
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { callAccepting } from '../fixtures/http-client.js';
-import { withoutEventLoop } from '../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 type Method = (this: unknown, ...parameters: unknown[]) => unknown;
 type Ours = MethodDecorator;

@@ -17,9 +17,6 @@ import { describe, expect, it } from 'vitest';
 import { adapters } from '../fixtures/app.js';
 import { SkipPerf } from '../../src/index.js';
 import { forms, startApplication } from './applications.js';
-import { withoutEventLoop } from '../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 type Methods = Record<string, (this: unknown, ...parameters: unknown[]) => unknown>;
 

@@ -16,9 +16,6 @@ import { of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { adapters } from '../fixtures/app.js';
 import { createApplication, forms, startApplication } from './applications.js';
-import { withoutEventLoop } from '../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 const Own = createParamDecorator(() => 'own');
 

@@ -29,7 +29,10 @@ import { map, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { DeferWork, Experiment, NoCompression, SharedResponse, SkipPerf, SlowMs } from '../../src/index.js';
 import { adapters } from '../fixtures/app.js';
+import { withEventLoop } from '../fixtures/usual.js';
 import { type Application, type Form, startApplication } from './applications.js';
+
+withEventLoop();
 
 type Handler = (...parameters: unknown[]) => unknown;
 type Decorate = (decorator: MethodDecorator & ClassDecorator) => MethodDecorator & ClassDecorator;

@@ -11,9 +11,6 @@ import {
 import { describe, expect, it } from 'vitest';
 import { adapters } from '../fixtures/app.js';
 import { bothForms } from './applications.js';
-import { withoutEventLoop } from '../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 interface Request {
   url: string;

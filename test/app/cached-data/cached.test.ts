@@ -2,7 +2,7 @@ import { Controller, Get, Inject, Injectable, Param } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { cache, Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { PerfService } from '../../../src/index.js';
-import { adapters, startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
+import { type Adapter, either, startApp, type TestApp } from '../../fixtures/app.js';
 
 @Injectable()
 class Catalogue {
@@ -68,7 +68,7 @@ async function start(adapter: Adapter): Promise<TestApp> {
   return app;
 }
 
-describe.each(adapters)('cached data, on %s', (adapter) => {
+describe.each(either('express'))('cached data, on %s', (adapter) => {
   it('answers equal calls with one load, calls from within included', async () => {
     const app = await start(adapter);
     const catalogue = app.app.get(Catalogue);

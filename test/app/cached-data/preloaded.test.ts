@@ -2,7 +2,7 @@ import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cache, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { PerfError } from '../../../src/index.js';
-import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { either, startApp, type TestApp } from '../../fixtures/app.js';
 import { gate } from '../../fixtures/cached-data.js';
 import { until } from '../../fixtures/until.js';
 
@@ -63,7 +63,7 @@ afterEach(async () => {
   app = null;
 });
 
-describe.each(adapters)('preloaded data, on %s', (adapter) => {
+describe.each(either('fastify'))('preloaded data, on %s', (adapter) => {
   it('is there before the server listens: five loads, and no request before them', async () => {
     const slow = gate<string[]>();
     sources['brands'] = () => slow.passed;

@@ -18,9 +18,6 @@ import { rows } from '../../fixtures/compression.controller.js';
 import { call, callAccepting } from '../../fixtures/http-client.js';
 import { PlainAdapter } from '../../fixtures/plain-adapter.js';
 import { uncaughtDuring } from '../../fixtures/uncaught.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
 type Answering = {

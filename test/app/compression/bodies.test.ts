@@ -7,9 +7,6 @@ import { supportedCodings } from '../../../src/compression/rules/accept-encoding
 import { adapters, startApp } from '../../fixtures/app.js';
 import { textOf } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 let answer: unknown;
 let chunks: Uint8Array[] = [];

@@ -5,9 +5,6 @@ import { acceptEncodingCases } from '../../fixtures/accept-encoding-cases.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, rows, textOf } from '../../fixtures/compression.controller.js';
 import { call, callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 const browser = 'gzip, deflate, br, zstd';
 

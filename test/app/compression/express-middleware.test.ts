@@ -4,9 +4,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { adapterOf, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, rows } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
 type Settings = { set: (setting: string, value: unknown) => void };

@@ -6,9 +6,6 @@ import { SharedResponse } from '../../../src/index.js';
 import { startApp, type TestApp } from '../../fixtures/app.js';
 import { textOf } from '../../fixtures/compression.controller.js';
 import { callAccepting, type ClientResponse } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 const tagOf = (body: unknown): string => `"${createHash('sha1').update(String(body)).digest('base64')}"`;
 let runs = 0;

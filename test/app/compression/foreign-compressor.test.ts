@@ -7,9 +7,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, rows, textOf } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 const { BROTLI_PARAM_QUALITY } = zlib.constants;
 const quality = (level: number) => ({ params: { [BROTLI_PARAM_QUALITY]: level } });

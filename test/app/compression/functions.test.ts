@@ -5,9 +5,6 @@ import { SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { rows, textOf } from '../../fixtures/compression.controller.js';
 import { invoke } from '../../fixtures/function-platform.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 let runs = 0;
 

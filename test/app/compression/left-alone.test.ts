@@ -7,9 +7,6 @@ import { NoCompression, SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, textOf } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 interface Reply {
   header(name: string, value: string): unknown;

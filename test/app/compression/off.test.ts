@@ -2,9 +2,6 @@ import { Controller, Get } from '@nestjs/common';
 import { afterEach, expect, it } from 'vitest';
 import { adapterOf, adapters } from '../../fixtures/app.js';
 import { closeApps, listeningApp } from '../../fixtures/build-app.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 @Controller()
 class LargeController {

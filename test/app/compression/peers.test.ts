@@ -12,9 +12,6 @@ import { CompressionController, rows, textOf } from '../../fixtures/compression.
 import { callAccepting } from '../../fixtures/http-client.js';
 import { RawClient } from '../../fixtures/socket.js';
 import { uncaughtDuring } from '../../fixtures/uncaught.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 const TEXT = textOf(5_000);
 /** Four bytes in UTF-8 each, so that chunks and samples end inside of them. */

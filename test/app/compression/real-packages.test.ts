@@ -7,9 +7,6 @@ import { startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
 import { rows } from '../../fixtures/compression.controller.js';
 import { call, type ClientResponse } from '../../fixtures/http-client.js';
 import { middlewares, permute, plugins } from '../../fixtures/layers.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 @Controller('packages')
 class PackagesController {

@@ -4,9 +4,6 @@ import { Controller, Get, Res } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../../fixtures/app.js';
 import { callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 const TEXT = 'compressed by the handler itself. '.repeat(2_000);
 

@@ -8,9 +8,6 @@ import type { PerfModuleOptions } from '../../../src/index.js';
 import { adapterOf, adapters, type Adapter } from '../../fixtures/app.js';
 import { closeApps, listeningApp, type BuildOptions } from '../../fixtures/build-app.js';
 import { call, type ClientResponse } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 @Controller('echo')
 class EchoController {

@@ -10,9 +10,6 @@ import { settle } from '../../../src/entries/testing.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, rows, textOf } from '../../fixtures/compression.controller.js';
 import { call, callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 let afterwards: { headersSent: boolean; writableEnded: boolean; error: string | undefined };
 const mutable = { version: 0, rows: rows(40_000) };

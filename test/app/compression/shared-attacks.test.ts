@@ -10,9 +10,6 @@ import { defer, SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
 import { call, type ClientResponse } from '../../fixtures/http-client.js';
 import { PlainAdapter } from '../../fixtures/plain-adapter.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 interface Reply {
   header?(name: string, value: string): unknown;

@@ -13,9 +13,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type PerfModuleOptions, SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 interface Reply {
   header(name: string, value: string): unknown;

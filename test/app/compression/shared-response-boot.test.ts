@@ -5,9 +5,6 @@ import { NoCompression, SharedResponse } from '../../../src/index.js';
 import { adapters, startApp } from '../../fixtures/app.js';
 import { rows } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 let handled = 0;
 afterEach(() => vi.restoreAllMocks());

@@ -8,9 +8,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { callAccepting } from '../../fixtures/http-client.js';
 import { feed, FeedController, type Headered } from '../../fixtures/shared-feed.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 type Handler = (...parameters: unknown[]) => Promise<unknown>;
 

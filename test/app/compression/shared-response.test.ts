@@ -7,9 +7,6 @@ import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { rows } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
 import { feed, FeedController, ScopedController, TenantController } from '../../fixtures/shared-feed.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 const realNow = performance.now.bind(performance);
 /** Moves the process's clock on. */

@@ -5,9 +5,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { callAccepting } from '../../fixtures/http-client.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 let written = 0;
 const counts = { item: 0, head: 0, user: 0 };

@@ -8,9 +8,6 @@ import type { FastifyReply } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, rows } from '../../fixtures/compression.controller.js';
-import { withoutEventLoop } from '../../fixtures/without-event-loop.js';
-
-withoutEventLoop();
 
 /** What the application has given away; nobody reads it. */
 let given = 0;

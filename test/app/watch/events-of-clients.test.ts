@@ -3,7 +3,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { Controller, Get, Inject, type OnModuleInit } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PerfService, type RequestRecord, type UpstreamSnapshot } from '../../../src/index.js';
-import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { either, startApp, type TestApp } from '../../fixtures/app.js';
 import * as clients from '../../fixtures/clients.js';
 import { mongoServer } from '../../fixtures/mongo-server.js';
 
@@ -89,7 +89,7 @@ class ClientsController implements OnModuleInit {
   }
 }
 
-describe.each(adapters)('calls, on %s, of', (adapter) => {
+describe.each(either('express'))('calls, on %s, of', (adapter) => {
   let running: TestApp;
   beforeEach(async () => {
     running = await startApp(adapter, { metadata: { controllers: [ClientsController] } });

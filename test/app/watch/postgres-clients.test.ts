@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PerfService, type RequestRecord, type UpstreamSnapshot } from '../../../src/index.js';
-import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { either, startApp, type TestApp } from '../../fixtures/app.js';
 import * as clients from '../../fixtures/clients.js';
 import { databases, OrdersController } from '../../fixtures/postgres.controller.js';
 import { until } from '../../fixtures/until.js';
@@ -32,7 +32,7 @@ afterAll(async () => {
   await postgres.stop();
 });
 
-describe.each(adapters)('calls to a real PostgreSQL, on %s, of', (adapter) => {
+describe.each(either('fastify'))('calls to a real PostgreSQL, on %s, of', (adapter) => {
   let running: TestApp;
   beforeEach(async () => {
     running = await startApp(adapter, { metadata: { controllers: [OrdersController] } });
