@@ -65,7 +65,7 @@ export interface RequestRecord {
   method: string;
   /** The pattern, for example `/users/:id`; `''` when no route matched. */
   route: string;
-  /** `'UsersController.findOne'`, or null for a route that is no controller's. */
+  /** `'UsersController.findOne'`. For a route that is no controller's: the measured resolver that took longest, else null. */
   handler: string | null;
   /** Final status; 499 when the client left before headers were sent. */
   status: number;

@@ -151,7 +151,7 @@ function createRequestRecord(
     id: state.id,
     method: route?.method ?? '_OTHER',
     route: route?.pattern ?? '',
-    handler: route?.handler?.name ?? null,
+    handler: route?.handler?.name ?? state.longestWork?.name ?? null,
     status: state.status,
     outcome: state.aborted ? 'aborted' : 'completed',
     startedAt: toEpochMs(state.startedMs),

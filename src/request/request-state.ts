@@ -97,6 +97,8 @@ export class RequestState implements Linked<RequestState> {
   span: SpanRef | null = null;
   /** The HTTP request that a resolver's scope is a part of; null for a request. */
   within: RequestState | null = null;
+  /** The measured work within it that took longest: a resolver, where a GraphQL server answers. */
+  longestWork: { readonly name: string; readonly durationMs: number } | null = null;
   /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
   frameworkRequest: unknown;
   private matched: Route | null = null;

@@ -31,12 +31,12 @@ export function slowFields({ time, unit, ...fields }: RequestRecord, withUnit: b
   return { event: 'slow_request', ...fields, requestTime: time, ...(withUnit ? { unit } : {}) };
 }
 
-/** Slow requests of one kind have their route in common. */
-export const nameSlowKind = ({ method, route }: RequestRecord): string => `${method} ${route}`;
+/** Slow requests of one kind have their route in common, and the resolver where a GraphQL server answers. */
+export const nameSlowKind = ({ method, route, handler }: RequestRecord): string => `${method} ${route} ${handler}`;
 
 export function slowAgainText(repeated: readonly Repeated<RequestRecord>[]): string {
   const routes = repeated.map(({ first, count, maxMs }) => {
-    const route = first === null ? 'other routes' : nameRoute({ ...first, handler: null });
+    const route = first === null ? 'other routes' : nameRoute(first);
     return `${count} × ${route}, up to ${maxMs.toFixed(0)} ms`;
   });
   const all = repeated.reduce((sum, { count }) => sum + count, 0);

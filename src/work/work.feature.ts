@@ -66,6 +66,9 @@ export class WorkFeature implements Feature, Works {
     this.calls.delete(state);
     const durationMs = state.endedMs - state.startedMs;
     call.row.ended(durationMs, state.status === 500);
+    const { within } = state;
+    if (within !== null && durationMs >= (within.longestWork?.durationMs ?? 0))
+      within.longestWork = { name: call.row.name, durationMs };
     if (!this.host.recorder.wanted) return;
     const record = (): void => {
       const { row, overlapped } = call;

@@ -106,7 +106,7 @@ describe.each(adapters)('on %s', (adapter) => {
     await built.app.close();
     const [, first, again, ...more] = built.own();
     expect(first).toMatch(/^GET \/reports\/of\/:id \(ReportsController\.of\) took \d+ ms: status 200, .*id \S+$/);
-    expect(again).toMatch(/^2 more slow requests: 2 × GET \/reports\/of\/:id, up to \d+ ms$/);
+    expect(again).toMatch(/^2 more slow requests: 2 × GET \/reports\/of\/:id \(ReportsController\.of\), up to \d+ ms$/);
     expect(more).toEqual([]);
   });
 

@@ -1,8 +1,9 @@
-import { type CallHandler, Controller, Inject, Post, Req } from '@nestjs/common';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type CallHandler, Controller, Inject, Injectable, Post, Req } from '@nestjs/common';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { defer, from, lastValueFrom } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Deferrer, PerfInterceptor, PerfService } from '../../src/index.js';
+import { Deferrer, Measured, PerfInterceptor, PerfService } from '../../src/index.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
 
@@ -75,4 +76,34 @@ describe.each(adapters)('PerfInterceptor on a resolver over HTTP, on %s', (adapt
       .upstream.find(({ target }) => target === 'reports')!;
     expect(routes.map(({ route }) => route).toSorted()).toEqual(['GRAPHQL ReportsResolver.report', 'POST /graphql']);
   });
+});
+
+@Injectable()
+class ShopResolver {
+  @Measured()
+  async order() {
+    await pause(20);
+  }
+  @Measured()
+  user() {}
+}
+
+it('names the resolver that took longest for a request that no controller answers', async () => {
+  const test = await startApp('express', {
+    metadata: { providers: [ShopResolver] },
+    beforeInit: (nest) => {
+      const shop = nest.get(ShopResolver);
+      nest.use('/graphql', (_request: IncomingMessage, response: ServerResponse) => {
+        shop.user();
+        void shop.order().then(() => {
+          shop.user();
+          response.end('{}');
+        });
+      });
+    },
+  });
+  await (await fetch(`${test.url}/graphql`, { method: 'POST' })).text();
+  const [request] = await test.requests();
+  expect(request).toMatchObject({ route: '/graphql', handler: 'ShopResolver.order' });
+  await test.close();
 });

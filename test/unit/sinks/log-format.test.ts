@@ -61,7 +61,7 @@ describe('an object for JSON loggers', () => {
       { event: 'slow_requests_repeated', routes: [{ method: 'GET', route: '/users/:id', count: 2, maxMs: 2_000 }] },
     ]);
     for (const line of lines) expect(line.toString()).toBe(line.msg);
-    expect(lines[3]!.msg).toBe('2 more slow requests: 2 × GET /users/:id, up to 2000 ms');
+    expect(lines[3]!.msg).toBe('2 more slow requests: 2 × GET /users/:id (UsersController.findOne), up to 2000 ms');
   });
 
   it('has no field that pino writes itself, which would stand twice on the line', async () => {
