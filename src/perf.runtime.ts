@@ -125,7 +125,6 @@ export class PerfRuntime
     requests.platform = platform;
     const handlers = controllerMethods(modules);
     routes.findHandler = (method, pattern) => findHandler(handlers, method, pattern);
-    for (const { paths } of handlers) for (const path of paths) routes.declared.add(path);
     if (adapter !== null && platform !== null && this.observesRequests())
       observeAdapter(adapter, platform, application);
     for (const feature of this.features) await feature.install?.({ modules, handlers, platform, adapter });

@@ -1,4 +1,3 @@
-import type { DeclaredParameters } from './declared-parameters.js';
 import { printable } from './printable.js';
 import { isSafeText, redactQuery } from './redact.js';
 import { REDACTED, type SecretNames } from './secret-names.js';
@@ -9,8 +8,6 @@ const MAX_URL_LENGTH = 2_048;
 export interface MatchedPath {
   /** The route's, whose `:token` names a segment; null or `''` where none has matched. */
   readonly pattern: string | null;
-  /** Parameters of all routes, for a path that none has matched. */
-  readonly declared?: DeclaredParameters | null;
   /** Whether a parameter of the route is hidden though its name is no secret's. */
   readonly hides?: (name: string) => boolean;
 }
@@ -42,14 +39,19 @@ function splitUrl(url: string): [path: string, query: string | null] {
 function redactPath(path: string, matched: MatchedPath, secrets: SecretNames): string {
   const segments = path.split('/');
   const isOfRoute = hiddenByRoute(segments, matched, secrets);
-  const isBehindSecret = hiddenByOthers(segments, matched, secrets);
+  const showsWordsAlone = UNMATCHED.test(matched.pattern ?? '');
   const isHidden = (segment: string, index: number): boolean =>
     isOfRoute(segment, index) ||
-    isBehindSecret(segment, index) ||
+    (showsWordsAlone && !WORD.test(segment)) ||
     // Matrix parameters: `/report;token=…`
     !isSafeText('', segment, secrets);
   return segments.map((segment, index) => (isHidden(segment, index) ? REDACTED : segment)).join('/');
 }
+
+/** No pattern, or one for every path: the client may have mistyped that of a route with a secret. */
+const UNMATCHED = /^[/{]*(?:\*.*)?$/;
+/** Neither an id nor a secret; `*` is a whole target of OPTIONS. */
+const WORD = /^(?:[a-z._-]{0,24}|v\d{1,3}|\*)$/;
 
 type IsHidden = (segment: string, index: number) => boolean;
 const NONE: IsHidden = () => false;
@@ -73,27 +75,4 @@ function hiddenByRoute(segments: readonly string[], { pattern, hides }: MatchedP
   if (isAsSent) return (_segment, index) => parts[index]!.isSecret;
   const literals = new Set(parts.map(({ literal }) => literal.replaceAll(/[{}]/g, '')));
   return (segment) => !literals.has(segment.toLowerCase());
-}
-
-/** In a path that no route or a wildcard has matched: segments behind a literal that precedes a secret parameter of some route. */
-function hiddenByOthers(
-  segments: readonly string[],
-  { pattern, declared = null }: MatchedPath,
-  secrets: SecretNames,
-): IsHidden {
-  if (declared === null || (pattern !== null && pattern !== '' && !pattern.includes('*'))) return NONE;
-  const precedes = (literal: string): boolean => literal !== '' && declared.precedesSecret(literal, secrets);
-  // `%2F` is no border to routers: such a segment may have the secret in itself.
-  const parts = segments.map((segment) => decodeSegment(segment).split('/'));
-  const at = parts.findIndex((literals) => literals.some(precedes));
-  const first = declared.precedesSecret('', secrets) ? 0 : at === -1 ? Infinity : parts[at]!.length > 1 ? at : at + 1;
-  return (segment, index) => index >= first && segment !== '';
-}
-
-function decodeSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
 }

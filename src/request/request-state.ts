@@ -1,7 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { DeclaredParameters } from '../core/declared-parameters.js';
 import type { Linked } from '../core/linked-list.js';
 import type { RequestTime, SizeNote, SpanRef, Unit, UpstreamUse } from '../core/record.js';
 import type { Route } from './routes.js';
@@ -36,8 +35,6 @@ export interface RequestOwner {
   sharedAnswers: FindsSharedAnswers | null;
   /** Measured work that no HTTP request starts: a `Works` of src/work, which this folder may not import. */
   works?: object | null;
-  /** Names of path parameters that the routes declare; null where no route is known. */
-  readonly declaredParameters: DeclaredParameters | null;
   nextId(): string;
   /** The route of a request whose framework gives it only on demand; null while no route has matched. Never throws. */
   findRoute(state: RequestState): Route | null;

@@ -1,4 +1,3 @@
-import { DeclaredParameters } from '../core/declared-parameters.js';
 import { getOrAdd } from '../core/get-or-add.js';
 import { callAll } from '../core/listeners.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -74,8 +73,6 @@ const MAX_FRAMEWORK_ROUTES = 200;
 /** The routes of an application: each is made when a request first reaches it. */
 export class Routes {
   readonly all: Route[] = [];
-  /** Parameters of routes that no request has reached yet are among them. */
-  readonly declared = new DeclaredParameters();
   /** The controller's method behind a request method (`'GET'`, …, or `'ALL'`) and a path of Nest's. Set once controllers are known. */
   findHandler: (method: string, pattern: string) => RouteHandler | null = () => null;
   private readonly listeners: ((route: Route) => void)[] = [];
@@ -137,7 +134,6 @@ export class Routes {
 
   private readonly announce = (route: Route): void => {
     this.all.push(route);
-    this.declared.add(route.pattern);
     callAll(this.listeners, route, this.report, 'a listener to routes');
   };
 }

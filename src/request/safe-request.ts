@@ -40,11 +40,11 @@ export function safeUrl(
 ): string {
   const { originalUrl } = (state.request ?? {}) as AnyRequest;
   const sent = typeof originalUrl === 'string' ? originalUrl : (state.request?.url ?? '');
-  const matched = { pattern: state.pattern, declared: state.owner.declaredParameters };
-  if (hides === undefined) return redactUrl(sent, matched, secrets);
+  const { pattern } = state;
+  if (hides === undefined) return redactUrl(sent, { pattern }, secrets);
   const { params } = (state.frameworkRequest ?? {}) as AnyRequest;
   const values = (typeof params === 'object' ? (params ?? {}) : {}) as Record<string, unknown>;
-  return redactUrl(sent, { ...matched, hides: (name) => hides(name, values[name]) }, secrets);
+  return redactUrl(sent, { pattern, hides: (name) => hides(name, values[name]) }, secrets);
 }
 
 /** The parsed body; undefined when there was none, or it is still unread. */

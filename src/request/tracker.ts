@@ -1,7 +1,6 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MonotonicClock } from '../core/clock.js';
-import type { DeclaredParameters } from '../core/declared-parameters.js';
 import { LinkedList } from '../core/linked-list.js';
 import { callAll } from '../core/listeners.js';
 import { describeReason } from '../core/reason.js';
@@ -68,10 +67,6 @@ export class RequestTracker implements RequestOwner {
     private readonly routes: Routes,
     readonly report: OncePerCause,
   ) {}
-
-  get declaredParameters(): DeclaredParameters {
-    return this.routes.declared;
-  }
 
   findRoute(state: RequestState): Route | null {
     if (state.request === null || this.platform === null) return null;

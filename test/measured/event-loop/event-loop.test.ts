@@ -63,7 +63,6 @@ describe('the event loop', () => {
       deferrer: null,
       experiments: null,
       sharedAnswers: null,
-      declaredParameters: null,
       nextId: () => 'id',
       findRoute,
     };

@@ -6,7 +6,6 @@ const owner: RequestOwner = {
   deferrer: null,
   experiments: null,
   sharedAnswers: null,
-  declaredParameters: null,
   nextId: () => 'id',
   findRoute: () => null,
 };

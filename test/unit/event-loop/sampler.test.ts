@@ -14,7 +14,6 @@ const owner = {
   deferrer: null,
   experiments: null,
   sharedAnswers: null,
-  declaredParameters: null,
   nextId: () => 'id',
   findRoute: () => null,
 };

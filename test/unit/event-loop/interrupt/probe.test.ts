@@ -11,7 +11,6 @@ const owner: RequestOwner = {
   deferrer: null,
   experiments: null,
   sharedAnswers: null,
-  declaredParameters: null,
   nextId: () => 'id',
   findRoute: () => null,
 };
