@@ -12,7 +12,7 @@ import type { DashboardOptions } from './dashboard/dashboard.options.js';
 import { deferFeature } from './defer/defer.feature.js';
 import type { DeferOptions } from './defer/defer.options.js';
 import { eventLoopFeature } from './event-loop/event-loop.feature.js';
-import type { EventLoopOptions } from './event-loop/event-loop.options.js';
+import type { EventLoopOptions, EventLoopSettings } from './event-loop/event-loop.options.js';
 import { experimentsFeature } from './experiments/experiments.feature.js';
 import type { ExperimentsOptions } from './experiments/experiments.options.js';
 import { historyFeature } from './history/history.feature.js';
@@ -184,7 +184,7 @@ export type ResolvedOptions = Resolved<typeof table> & {
   /** In `NESTJS_PERF_OFF`. */
   readonly namedOff: readonly (keyof FeatureOptions)[];
   /** `eventLoop.port`, also where a switch has made `eventLoop` null: somebody answers there in any case. */
-  readonly liveAt: { readonly port: number; readonly host: string } | null;
+  readonly liveAt: EventLoopSettings['witness'];
 };
 
 /** How they are injected: tools of tracing put a proxy before every provider, and none can wrap a function of a frozen object. */
@@ -234,8 +234,7 @@ export const KEPT_ON: ReadonlySet<keyof FeatureOptions> = new Set(
 );
 
 function findLiveAddress({ eventLoop }: Resolved<typeof table>): ResolvedOptions['liveAt'] {
-  const { port = null, host = '' } = eventLoop ?? {};
-  return port === null || inOffloadThread() ? null : { port, host };
+  return inOffloadThread() ? null : (eventLoop?.witness ?? null);
 }
 
 function switchedOff(resolved: ResolvedOptions): ResolvedOptions {

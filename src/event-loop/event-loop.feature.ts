@@ -4,8 +4,8 @@ import { RecordHold } from '../ports/record-hold.js';
 import { PerfApplication } from '../request/application.js';
 import { provideFeature, providePort, type FeatureDefinition } from '../request/feature.js';
 import { DeniedNames } from '../request/safe-request.js';
-import { EventLoop, type EventLoopSettings } from './event-loop.js';
-import { eventLoopOption } from './event-loop.options.js';
+import { EventLoop } from './event-loop.js';
+import { eventLoopOption, type EventLoopSettings } from './event-loop.options.js';
 
 export const eventLoopFeature: FeatureDefinition<'eventLoop', EventLoopSettings> = {
   name: 'eventLoop',

@@ -1,5 +1,6 @@
-import { boolean, feature, list, string } from '../core/option.js';
+import { boolean, feature, list, optional, optionError, string, type Option, type Resolved } from '../core/option.js';
 import { bytes, duration, headerName, port, secretName } from '../core/shared-options.js';
+import type { WitnessOptions } from './witness.thread.js';
 
 /** How event-loop blocks are found and reported. */
 export interface EventLoopOptions {
@@ -62,7 +63,11 @@ export interface ReplayOptions {
   maxBodyBytes?: number;
 }
 
-export const eventLoopOption = feature({
+const HOST = '127.0.0.1';
+const WEDGED_MS = 30_000;
+const WITHOUT_PORT = 'Nothing listens without it: add `port`, for example `port: 9465`.';
+
+const rows = feature({
   thresholdMs: duration({ default: 50, min: 20, max: 60_000 }),
   stack: boolean({ default: true }),
   replay: feature({
@@ -72,9 +77,30 @@ export const eventLoopOption = feature({
   }),
   profile: boolean({ default: true }),
   port,
-  host: string({ default: '127.0.0.1', what: 'an address to listen on', test: (value) => value !== '' }),
-  wedgedMs: duration({ default: 30_000, min: 100, max: 3_600_000 }),
+  host: optional(string({ what: 'an address to listen on', test: (value) => value !== '' })),
+  wedgedMs: optional(duration({ min: 100, max: 3_600_000 })),
 });
+
+type Rows = NonNullable<Resolved<typeof rows>>;
+export interface EventLoopSettings extends Omit<Rows, 'port' | 'host' | 'wedgedMs'> {
+  /** Null without `port`. */
+  readonly witness: WitnessOptions | null;
+}
+
+export const eventLoopOption: Option<EventLoopSettings | null> = {
+  expected: rows.expected,
+  read(given, path) {
+    const read = rows.read(given, path);
+    if (read === null) return null;
+    const { port: witnessPort, host, wedgedMs, ...settings } = read;
+    for (const [name, value] of Object.entries({ host, wedgedMs }))
+      if (value !== null && witnessPort === null)
+        throw optionError(`${path}.${name}`, 'given together with `port`', value, WITHOUT_PORT);
+    const witness =
+      witnessPort === null ? null : { port: witnessPort, host: host ?? HOST, wedgedMs: wedgedMs ?? WEDGED_MS };
+    return Object.freeze({ ...settings, witness });
+  },
+};
 
 export interface Timing {
   readonly thresholdMs: number;

@@ -1,6 +1,5 @@
 import type { Server } from 'node:http';
 import { monotonicMs } from '../core/clock.js';
-import type { Resolved } from '../core/option.js';
 import { inRootContext } from '../core/root-context.js';
 import { SecretNames } from '../core/secret-names.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
@@ -11,7 +10,7 @@ import { WORD } from './beat.js';
 import { countVotes, measureInside } from './block.js';
 import { createBlockRecord, type JudgedBlock, type RecordRules } from './block-record.js';
 import { findCause } from './cause.js';
-import { planTiming, type eventLoopOption } from './event-loop.options.js';
+import { planTiming, type EventLoopSettings } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { captureFrames } from './interrupt/probe.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
@@ -23,8 +22,6 @@ import { formatAddress } from './replay/curl.js';
 import type { Sample } from './sample.js';
 import { Sampler } from './sampler.js';
 import { Witness } from './witness.js';
-
-export type EventLoopSettings = NonNullable<Resolved<typeof eventLoopOption>>;
 
 /** The event loop of one application: a record for every block that names the request and the line, and the profile by route. */
 export class EventLoop implements Feature {
@@ -47,7 +44,7 @@ export class EventLoop implements Feature {
     readonly options: EventLoopSettings,
     private readonly application: Pick<PerfApplication, 'requests' | 'recorder' | 'report' | 'logger'>,
   ) {
-    const { thresholdMs, replay, stack, port, host, wedgedMs } = options;
+    const { thresholdMs, replay, stack } = options;
     const { requests, report, logger } = application;
     const timing = planTiming(thresholdMs);
     this.watch = new LoopWatch(
@@ -60,7 +57,7 @@ export class EventLoop implements Feature {
     );
     const { words } = this.watch.beat;
     const methods = (): ReadonlySet<string> => this.rules.methods?.names() ?? new Set();
-    this.witness = port === null ? null : new Witness({ port, host, wedgedMs }, methods, logger, report);
+    this.witness = options.witness && new Witness(options.witness, methods, logger, report);
     const sampler = new Sampler(words, timing, requests, stack, report, this.witness);
     this.sampler = sampler;
     const profile = options.profile ? new LoopProfile(requests, monotonicMs) : null;

@@ -151,7 +151,6 @@ export class SamplerWorker implements KernelFiles {
       loaderMaps: process.sourceMapsEnabled,
       witness: witness === null ? null : { ...witness.options, methods: witness.methods() },
     };
-    Atomics.store(words, WORD.started, 0);
     Atomics.store(words, WORD.connected, 0);
     const worker = new Worker(samplerSource(), {
       eval: true,
@@ -201,18 +200,17 @@ export class SamplerWorker implements KernelFiles {
     turnWhile(() => true, DISCONNECT_MS);
   };
 
-  /** Null: the thread could not be made. One that never ran its program is not started again: this process can have none. */
+  /** Null: the thread could not be made. */
   private loseThread(worker: Worker | null, error: unknown): void {
     if (this.worker !== worker) return;
     this.worker = null;
     this.answerAll();
-    const comesBack = worker !== null && Atomics.load(this.words, WORD.started) === 1;
     const reason = describeReason(error);
     const cause = `the event-loop sampler ended: ${reason}`;
-    const after = comesBack ? ` until it starts again in ${RESTART_MS / 1_000} s` : '';
-    this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests${after}.`);
-    this.witness?.failed(reason, comesBack);
-    if (comesBack) this.restart = inRootContext(() => setTimeout(() => this.start(), RESTART_MS).unref());
+    const meanwhile = 'Blocks are still measured, but not traced to requests';
+    this.report.report(cause, `${cause}. ${meanwhile} until it starts again in ${RESTART_MS / 1_000} s.`);
+    this.witness?.failed(reason);
+    this.restart = inRootContext(() => setTimeout(() => this.start(), RESTART_MS).unref());
   }
 }
 

@@ -31,12 +31,17 @@ export type WitnessMessage =
   | { readonly failed: string }
   | { readonly wants: 'metrics' };
 
-/** Serves `/live` and `/metrics` in the sampler's thread, which runs this function's text (see sampler-source.ts): it uses nothing from outside. */
+export interface WitnessServer {
+  receive(exposition: Exposition): void;
+  close(): void;
+}
+
+/** Serves `/live` and `/metrics`. The sampler's thread runs this function's text (see sampler-source.ts): it uses nothing from outside. */
 export function serveWitness(
   { port, host, wedgedMs }: WitnessOptions,
   observe: () => Live,
   send: (message: WitnessMessage) => void,
-): { receive(exposition: Exposition): void; close(): void } {
+): WitnessServer {
   const { createServer } = process.getBuiltinModule('node:http');
   /** An answer waits no longer for fresh metrics: the last ones are sent then. */
   const maxScrapeMs = 30;
@@ -73,7 +78,7 @@ export function serveWitness(
     if (!hasFailed) send({ failed: message });
     hasFailed = true;
     // The process before may still be closing.
-    retry = setTimeout(listen, 1_000);
+    retry = setTimeout(listen, 1_000).unref();
   });
   server.on('listening', () => {
     const address = server.address() as { port: number };
@@ -82,7 +87,7 @@ export function serveWitness(
   listen();
 
   function listen(): void {
-    server.listen({ port, host, exclusive: true });
+    server.unref().listen({ port, host, exclusive: true });
   }
 
   /** Resolves with the main thread's answer, at once while it is stuck, and in time in any case. */
@@ -92,7 +97,7 @@ export function serveWitness(
       waiting.push(resolve);
       if (waiting.length > 1) return;
       send({ wants: 'metrics' });
-      setTimeout(wake, maxScrapeMs);
+      setTimeout(wake, maxScrapeMs).unref();
     });
   }
 

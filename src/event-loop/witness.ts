@@ -1,16 +1,23 @@
-import { guarded } from '../core/guarded.js';
-import { listen, type Listener } from '../core/own-listener.js';
 import { describeReason } from '../core/reason.js';
 import type { OncePerCause, Reporter } from '../core/reporter.js';
+import { inRootContext } from '../core/root-context.js';
 import type { PerfApplication } from '../request/application.js';
 import type { Feature } from '../request/feature.js';
-import type { Exposition, WitnessMessage, WitnessOptions } from './witness.thread.js';
+import {
+  serveWitness,
+  type Exposition,
+  type Live,
+  type WitnessMessage,
+  type WitnessOptions,
+  type WitnessServer,
+} from './witness.thread.js';
 
 /** Reads the metrics of the application as its sink writes them. */
 type ReadMetrics = () => Promise<Exposition>;
 
 /** The main thread's part of `/live` and `/metrics`: the sampler's thread serves them, which a stuck event loop does not delay. */
 export class Witness {
+  protected readonly title: string = 'Liveness and metrics, answered even while the event loop is stuck';
   private readMetrics: ReadMetrics | null = null;
 
   constructor(
@@ -31,9 +38,7 @@ export class Witness {
     if ('failed' in message) return this.failed(message.failed);
     if ('listening' in message) {
       const address = formatAddress(this.options.host, message.listening);
-      return this.logger.log(
-        `Liveness and metrics, answered even while the event loop is stuck: GET ${address}/live and ${address}/metrics`,
-      );
+      return this.logger.log(`${this.title}: GET ${address}/live and ${address}/metrics`);
     }
     if (this.readMetrics === null) return;
     try {
@@ -44,56 +49,33 @@ export class Witness {
     }
   }
 
-  /** `comesBack`: it is tried again by itself. */
-  failed(reason: string, comesBack = true): void {
+  failed(reason: string): void {
     const cause = `${nameOption(this.options)} is not served: ${reason}`;
-    const advice = comesBack
-      ? 'It is tried again every few seconds: see that the port is free, or choose another port or host.'
-      : 'It is back when the process starts again.';
+    const advice = 'It is tried again every few seconds: see that the port is free, or choose another port or host.';
     this.report.report(cause, `${cause}. Probes get no answer there. ${advice}`);
   }
 }
 
-/**
- * Answers at `eventLoop.port` while a switch keeps the event loop from being watched: probes of a manifest must not restart the pods. It runs
- * on the main thread, without a timer: an answer proves that the loop turns.
- */
-export class PlainWitness implements Feature {
-  private listener: Listener | null = null;
-  private readMetrics: ReadMetrics | null = null;
+/** Serves on the main thread while a switch keeps the event loop from being watched: probes of a manifest must not restart the pods. */
+export class PlainWitness extends Witness implements Feature {
+  protected override readonly title =
+    'The event loop is not watched. Liveness and metrics, answered by the main thread while it turns';
+  private server: WitnessServer | null = null;
 
-  constructor(
-    private readonly at: { readonly port: number; readonly host: string },
-    private readonly application: Pick<PerfApplication, 'logger' | 'report'>,
-  ) {}
-
-  /** Serves what `read` returns at `/metrics`. */
-  expose(read: ReadMetrics): void {
-    this.readMetrics ??= read;
+  constructor(options: WitnessOptions, { logger, report }: Pick<PerfApplication, 'logger' | 'report'>) {
+    super(options, () => new Set(), logger, report);
   }
 
-  /** Never rejects: an application without its witness still serves. */
-  async start(): Promise<void> {
-    const { at, application, readMetrics } = this;
-    const warn = (what: string): void => application.report.report(what, `${nameOption(at)} ${what}.`);
-    const live = { status: 200, type: 'application/json; charset=utf-8', body: '{"beatAgeMs":0,"blocked":null}' };
-    const metrics = readMetrics && (async () => ({ status: 200, ...(await readMetrics()) }));
-    const failed = (reason: string): void => warn(`could not read the metrics: ${reason}`);
-    const answers = { '/live': async () => live, ...(metrics && { '/metrics': guarded(null, metrics, failed) }) };
-    try {
-      this.listener = await listen(at, answers, () => warn('is taken, and is tried again every second'));
-    } catch (error) {
-      return warn(`is not served: ${describeReason(error)}`);
-    }
-    const { port } = this.listener;
-    if (port !== null)
-      application.logger.log(
-        `The event loop is not watched: GET ${formatAddress(at.host, port)}/live is answered by the main thread, with 200 while the loop turns.`,
-      );
+  start(): void {
+    // An answer proves that the loop turns.
+    const turning = (): Live => ({ beatAgeMs: 0, blocked: null });
+    const receive = (message: WitnessMessage): void =>
+      void this.receive(message, (metrics) => this.server?.receive(metrics));
+    this.server = inRootContext(() => serveWitness(this.options, turning, receive));
   }
 
-  async close(): Promise<void> {
-    await this.listener?.close();
+  close(): void {
+    this.server?.close();
   }
 }
 

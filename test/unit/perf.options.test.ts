@@ -39,6 +39,24 @@ describe('an unknown option', () => {
   });
 });
 
+describe('`eventLoop.host` and `eventLoop.wedgedMs`', () => {
+  it.each([
+    [{ host: '0.0.0.0' }, 'host', '`"0.0.0.0"` (string)'],
+    [{ wedgedMs: 30_000 }, 'wedgedMs', '`30000` (number)'],
+    [{ host: '0.0.0.0', wedgedMs: 500, port: undefined }, 'host', '`"0.0.0.0"` (string)'],
+  ])('are refused without the port that they are of: %o', (eventLoop, name, shown) => {
+    expect(messageOf({ eventLoop })).toBe(
+      `\`eventLoop.${name}\` must be given together with \`port\`, got ${shown}. Nothing listens without it: add \`port\`, for example \`port: 9465\`.`,
+    );
+  });
+
+  it('have defaults with one', () => {
+    const witness = { port: 9465, host: '127.0.0.1', wedgedMs: 30_000 };
+    expect(resolveOptions({ eventLoop: { port: 9465 } }).eventLoop?.witness).toEqual(witness);
+    expect(resolveOptions({}).eventLoop?.witness).toBeNull();
+  });
+});
+
 describe('the options as a whole', () => {
   it.each([
     [null, '`null`'],

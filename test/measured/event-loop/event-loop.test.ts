@@ -45,9 +45,7 @@ describe('the event loop', () => {
       stack: true,
       replay: null,
       profile: false,
-      port: null,
-      host: '127.0.0.1',
-      wedgedMs: 30_000,
+      witness: null,
     };
     const logger = { log() {}, warn() {}, error() {} };
     loop = new EventLoop(options, { requests: lifecycle, recorder, report, logger } as never);

@@ -61,7 +61,7 @@ describe('the thread of the sampler', () => {
     await until('the thread has ended', () => told.length > 0);
     expect(told).toEqual([
       expect.stringMatching(
-        /^the event-loop sampler ended: .*null.*\. Blocks are still measured, but no longer traced to requests until it starts again in 5 s\.$/,
+        /^the event-loop sampler ended: .*null.*\. Blocks are still measured, but not traced to requests until it starts again in 5 s\.$/,
       ),
     ]);
     expect(sampler.running).toBe(false);
