@@ -64,7 +64,7 @@ export class EventLoop implements Feature {
     this.profile = profile;
     if (profile !== null) sampler.onSample = (sample, ms) => profile.add(sample, ms);
     this.profiler = profile === null ? null : new LoopProfiler(profile, sampler, monotonicMs);
-    this.pending = new PendingBlocks(monotonicMs, (block) => this.judge(block), this.failed);
+    this.pending = new PendingBlocks((block) => this.judge(block), this.failed);
     const secrets = new SecretNames(replay?.denyNames ?? []);
     const address = (): string | null => readAddress(this.server);
     this.rules = { secrets, replay, ownFolder: findOwnFolder(), methods: null, stack, address };

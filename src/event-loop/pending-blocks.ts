@@ -6,7 +6,6 @@ import type { Sample } from './sample.js';
 
 /** The figures of the sampler's thread and of the garbage collector arrive some turns after a block. */
 const SETTLE_MS = 100;
-const MAX_PENDING = 100;
 
 export interface SeenBlock {
   readonly block: Block;
@@ -14,76 +13,59 @@ export interface SeenBlock {
   readonly samples: readonly Sample[];
 }
 
+interface PendingBlock {
+  readonly seen: SeenBlock;
+  readonly timer: NodeJS.Timeout;
+  /** Run in their order when the block has been classified. */
+  readonly waiting: (() => void)[];
+}
+
 /** Blocks between their end and their classification, and the request records that must wait for it. */
 export class PendingBlocks implements RecordHold {
-  private readonly blocks: SeenBlock[] = [];
-  private held: { state: RequestState; release: (state: RequestState) => void }[] = [];
-  private waiters: (() => void)[] = [];
-  private timer: NodeJS.Timeout | null = null;
+  /** In the order in which they have ended, and are classified. */
+  private readonly blocks = new Set<PendingBlock>();
 
   constructor(
-    private readonly nowMs: () => number,
     private readonly judge: (seen: SeenBlock) => void,
     /** Called when a classification or a record failed: each runs in a timer, where an error would end the process. */
     private readonly failed: (error: unknown) => void,
   ) {}
 
   add(seen: SeenBlock): void {
-    if (this.blocks.length >= MAX_PENDING) this.judgeOldest();
-    this.blocks.push(seen);
-    if (this.timer === null) this.settleIn(SETTLE_MS);
+    const timer = inRootContext(() => setTimeout(() => this.settle(pending), SETTLE_MS).unref());
+    const pending = { seen, timer, waiting: [] };
+    this.blocks.add(pending);
   }
 
   hold(state: RequestState, release: (state: RequestState) => void): boolean {
+    if (this.blocks.size === 0) return false;
     const { startedMs, endedMs } = state;
-    if (!this.blocks.some(({ block }) => block.endMs > startedMs && block.startMs < endedMs)) return false;
-    this.held.push({ state, release });
+    const last = [...this.blocks].findLast(({ seen: { block } }) => block.endMs > startedMs && block.startMs < endedMs);
+    if (last === undefined) return false;
+    last.waiting.push(() => {
+      if (!this.hold(state, release)) release(state);
+    });
     return true;
   }
 
   async settled(): Promise<void> {
-    if (this.blocks.length === 0) return;
-    await new Promise<void>((resolve) => this.waiters.push(resolve));
+    const last = [...this.blocks].at(-1);
+    if (last !== undefined) await new Promise<void>((resolve) => last.waiting.push(resolve));
   }
 
   close(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
-    while (this.blocks.length > 0) this.judgeOldest();
-    this.releaseHeld();
+    for (const pending of this.blocks) this.settle(pending);
   }
 
-  private settleIn(ms: number): void {
-    this.timer = inRootContext(() => setTimeout(this.settle, ms).unref());
-  }
-
-  private readonly settle = (): void => {
-    this.timer = null;
-    const endedMs = this.nowMs() - SETTLE_MS;
-    while (this.blocks.length > 0 && this.blocks[0]!.block.endMs <= endedMs) this.judgeOldest();
-    this.releaseHeld();
-    const [next] = this.blocks;
-    if (next !== undefined) this.settleIn(Math.max(1, next.block.endMs - endedMs));
-  };
-
-  private judgeOldest(): void {
-    const oldest = this.blocks.shift()!;
-    this.guard(() => this.judge(oldest));
-  }
-
-  private releaseHeld(): void {
-    const { held } = this;
-    this.held = [];
-    for (const { state, release } of held) if (!this.hold(state, release)) this.guard(() => release(state));
-    if (this.blocks.length > 0) return;
-    for (const wake of this.waiters.splice(0)) wake();
-  }
-
-  private guard(work: () => void): void {
-    try {
-      work();
-    } catch (error) {
-      this.failed(error);
+  private settle(pending: PendingBlock): void {
+    clearTimeout(pending.timer);
+    this.blocks.delete(pending);
+    for (const work of [() => this.judge(pending.seen), ...pending.waiting]) {
+      try {
+        work();
+      } catch (error) {
+        this.failed(error);
+      }
     }
   }
 }

@@ -33,7 +33,6 @@ describe('blocks between their end and their classification', () => {
     vi.useFakeTimers();
     [nowMs, judged, failures] = [100, [], []];
     pending = new PendingBlocks(
-      () => nowMs,
       (given) => judged.push(given),
       (error) => failures.push(error),
     );
@@ -98,11 +97,7 @@ describe('blocks between their end and their classification', () => {
     const fails = (): never => {
       throw new Error('on purpose');
     };
-    pending = new PendingBlocks(
-      () => nowMs,
-      fails,
-      (error) => failures.push(error),
-    );
+    pending = new PendingBlocks(fails, (error) => failures.push(error));
     pending.add(block(0, 100));
     pending.hold(request(50), fails);
     await pass(102);
