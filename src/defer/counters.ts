@@ -26,6 +26,10 @@ export const unstarted = (
 const NOWHERE = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
 export type ItemState = keyof typeof NOWHERE;
 
+type Outcome = DeferredRecord['outcome'];
+const COUNTED_AS = { completed: 'ran', failed: 'failed', timeout: 'failed', dropped: 'dropped' } as const;
+const SAID_AS = { failed: 'failed', timeout: 'timed out', dropped: 'dropped' };
+
 /** Counts every item from acceptance to its end: each is in one place, so the books always balance. */
 export class Counters {
   private readonly items = { ...NOWHERE };
@@ -78,45 +82,35 @@ export class Counters {
     this.announceIdle();
   }
 
-  complete(from: ItemState | null, item: Ended): void {
-    this.record(item, 'completed');
-    this.move(from, 'ran');
-  }
-
-  fail(from: ItemState | null, item: Ended, error: unknown, outcome: 'failed' | 'timeout' = 'failed'): void {
-    this.move(from, 'failed');
-    this.reportFailure(item, outcome, error);
-  }
-
-  /** `from` null: refused at once. It counts as accepted, so that nothing goes uncounted. */
-  drop(from: ItemState | null, item: Ended, why: string): void {
-    this.move(from, 'dropped');
-    this.record(item, 'dropped', why);
-    const message = `deferred work "${item.name}" dropped: ${why}`;
-    this.report.report(message, `${message}.`);
+  /** Counts, records and reports the end of an item. `from` null: it was not counted yet; it is now, so that nothing goes uncounted. */
+  end(from: ItemState | null, item: Ended, outcome: Outcome, error: unknown = null): void {
+    if (outcome === 'completed') this.record(item, outcome);
+    else this.reportEnd(item, outcome, error);
+    this.move(from, COUNTED_AS[outcome]);
   }
 
   /** An attempt of a worker. The job was counted where it was stored, in whichever process: here only a failure counts, as one item more. */
-  ran(item: Ended, outcome: 'completed' | 'failed' | 'timeout', error: unknown, again: boolean): void {
+  ran(item: Ended, outcome: Exclude<Outcome, 'dropped'>, error: unknown, again: boolean): void {
     // It was put back when the application closed.
     if (this.closed) return;
-    if (outcome === 'completed') this.record(item, 'completed');
-    else if (!again) this.fail(null, item, error, outcome);
+    if (outcome === 'completed') this.record(item, outcome);
+    else if (!again) this.end(null, item, outcome, error);
     else {
       this.retried += 1;
-      this.reportFailure(item, outcome, error);
+      this.reportEnd(item, outcome, error);
     }
   }
 
-  record(item: Ended, outcome: DeferredRecord['outcome'], error: string | null = null): void {
+  record(item: Ended, outcome: Outcome, error: string | null = null): void {
     this.publish?.({ kind: 'deferred', at: Date.now(), ...item, outcome, error });
   }
 
-  private reportFailure(item: Ended, outcome: 'failed' | 'timeout', error: unknown): void {
+  private reportEnd(item: Ended, outcome: Exclude<Outcome, 'completed'>, error: unknown): void {
     const reason = describeReason(error);
     this.record(item, outcome, reason);
-    const cause = `deferred work "${item.name}" ${outcome === 'timeout' ? 'timed out' : 'failed'}: ${reason}`;
-    this.report.report(cause, `${cause} (attempt ${item.attempt}). The response was not affected.`);
+    const cause = `deferred work "${item.name}" ${SAID_AS[outcome]}: ${reason}`;
+    const more = outcome === 'dropped' ? '.' : ` (attempt ${item.attempt}). The response was not affected.`;
+    this.report.report(cause, `${cause}${more}`);
   }
 
   private announceIdle(): void {

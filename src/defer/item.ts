@@ -66,7 +66,7 @@ export abstract class Item implements Armed, Occupant {
   takeRoom(): boolean {
     const { room } = this;
     if (room.takeByPolicy(this)) return true;
-    this.counters.drop(null, this.describeEnd(), room.whyFull);
+    this.counters.end(null, this.describeEnd(), 'dropped', room.whyFull);
     return false;
   }
 
@@ -78,8 +78,7 @@ export abstract class Item implements Armed, Occupant {
 
   /** It has run; or a queue or store has taken it, or refuses it for good. */
   end(outcome: 'completed' | 'failed' | 'timeout', error: unknown, ended: Ended): void {
-    if (outcome === 'completed') this.counters.complete(this.state, ended);
-    else this.counters.fail(this.state, ended, error, outcome);
+    this.counters.end(this.state, ended, outcome, error);
   }
 
   discard(): void {
@@ -91,7 +90,7 @@ export abstract class Item implements Armed, Occupant {
     const at = this.line?.indexOf(this) ?? -1;
     if (at >= 0) this.line!.splice(at, 1);
     this.discard();
-    this.counters.drop(this.state, this.describeEnd(null, 0, attempt), why);
+    this.counters.end(this.state, this.describeEnd(null, 0, attempt), 'dropped', why);
   }
 
   /** For its record. `startedMs` null: it has not started. */

@@ -188,9 +188,9 @@ export class HandlerWorks implements RunsHandlers {
   private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd, mayRefuse: boolean): Ready | Promise<Ready> {
     const failed = (error: unknown): PerfError | null => {
       const item = unstarted(work.name, nameOrigin(end.origin), work.durable);
-      if (!isRefusal(error)) this.engine.counters.fail(null, item, error);
+      if (!isRefusal(error)) this.engine.counters.end(null, item, 'failed', error);
       else if (mayRefuse) return error;
-      else this.engine.counters.drop(null, item, 'there is no room for it (defer.maxPending)');
+      else this.engine.counters.end(null, item, 'dropped', 'there is no room for it (defer.maxPending)');
       return null;
     };
     try {

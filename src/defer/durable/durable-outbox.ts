@@ -91,6 +91,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   async closeStore(deadlineMs: number): Promise<void> {
+    this.folder?.stopAdopting();
     const closed = this.callStore('close', deadlineMs, () => this.target.close());
     await this.callStore('close its `spillPath`', deadlineMs, async () => {
       await Promise.all([this.adopted, this.dead.close()]);
@@ -209,11 +210,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   /** Its entry is struck off once the dead letter is on disk; else it is sent again at the next start. */
   protected override reject(item: Item, error: string): void {
-    const strike = async (): Promise<void> => {
-      await item.written;
-      if (item.place !== null) this.spill!.strike([item.place]);
-    };
-    this.dead.add(item.parcel, error, () => void strike());
+    this.dead.add(item.parcel, error, () => item.discard());
   }
 
   /** Sends what is on disk only, a segment at a time, once there is room. */

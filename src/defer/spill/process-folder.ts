@@ -37,7 +37,7 @@ const FILE = /^(work|dead)-\d+\.ndjson$/;
 /** The folder of this process below `spillPath`. Files of a process that is gone are renamed into it, so one process alone gets each. */
 export class ProcessFolder {
   private path = '';
-  private released = false;
+  private isClosing = false;
   private files = 0;
   private beat: NodeJS.Timeout | undefined;
   private adopting: NodeJS.Timeout | undefined;
@@ -127,7 +127,7 @@ export class ProcessFolder {
     });
     // Also what was moved before the disk refused.
     onAdopted(adopted);
-    if (this.released) return;
+    if (this.isClosing) return;
     this.adopting = inRootContext(() => setTimeout(() => void this.keepAdopting(onAdopted), ADOPT_MS)).unref();
   }
 
@@ -176,11 +176,16 @@ export class ProcessFolder {
     return false;
   }
 
+  /** The application closes: no more is adopted. */
+  stopAdopting(): void {
+    this.isClosing = true;
+    clearTimeout(this.adopting);
+  }
+
   /** Leaves what is in it to the next process; nothing, when it is empty. */
   async release(): Promise<void> {
+    this.stopAdopting();
     clearInterval(this.beat);
-    clearTimeout(this.adopting);
-    this.released = true;
     if (this.path === '') return;
     await unlink(join(this.path, OWNER)).catch(() => {});
     await rmdir(this.path).catch(() => {});
