@@ -1,5 +1,6 @@
 import { forUser, type Verdict, type VerdictReason } from '../core/verdict.js';
 import type { Change, PerfComparison, RouteComparison } from '../ports/history.js';
+import { THE_LOOP } from './compare/because.js';
 import type { Assessment } from './verdicts/assess.js';
 import type { Scope } from './verdicts/scope.js';
 
@@ -21,8 +22,11 @@ const changeText = ({ value, ci }: Change): string =>
 
 /** `'92 % of it is http ghe.acme.com'` */
 function reasonText({ part, name, share }: VerdictReason): string {
-  const before = part === 'own' ? 'own work of ' : part === 'loop-wait' ? 'waiting for the event loop: ' : '';
-  return `${Math.round(share * 100)} % of it is ${before}${name}`;
+  const texts: Partial<Record<typeof part, string>> = {
+    own: `own work of ${name}`,
+    'loop-wait': `waiting for ${name === THE_LOOP ? name : `the event loop: ${name}`}`,
+  };
+  return `${Math.round(share * 100)} % of it is ${texts[part] ?? name}`;
 }
 
 /** Routes of a text; more are counted. */

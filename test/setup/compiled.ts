@@ -14,7 +14,7 @@ export default function setup(project: TestProject): void {
   execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json', '--noCheck'], { stdio: 'inherit' });
   // The page's bundle is no source of the compiler: page.ts has made it before.
   copyFileSync('src/dashboard/page-assets.js', 'build/src/dashboard/page-assets.js');
-  // The examples' `nestjs-perf` is what was compiled, too.
+  // The `nestjs-perf` of these files is what was compiled, too.
   const { name, version } = JSON.parse(readFileSync('package.json', 'utf8'));
   const exports = { '.': './src/index.js', './*': './src/entries/*.js' };
   writeFileSync('build/package.json', JSON.stringify({ name, version, type: 'module', exports }));

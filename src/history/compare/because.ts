@@ -11,6 +11,8 @@ const MAX_REASONS = 5;
 const MIX = 'other shares of the routes';
 const UNKNOWN = 'timers, files and clients that are not watched';
 const POOL = 'waiting for a connection of a pool';
+/** A wait for which no route is known. */
+export const THE_LOOP = 'the event loop';
 
 /** Means of one completed request, milliseconds: `upstream + pool + busy + idle` is `mean`. `own`: null where nothing is sampled. */
 function computeMeans(sums: RouteSums) {
@@ -139,5 +141,5 @@ export function findLoopCause(before: SiteSums, after: SiteSums): string {
     const isFlood = countRate(after) > MORE_REQUESTS * countRate(before) && countRate(before) > 0;
     return isFlood ? `more requests of ${loudest.route}` : loudest.route;
   }
-  return busier >= LOOP_RISE ? 'background work' : 'the event loop';
+  return busier >= LOOP_RISE ? 'background work' : THE_LOOP;
 }
