@@ -56,16 +56,14 @@ const WORD = /^(?:[a-z._-]{0,24}|v\d{1,3}|\*)$/;
 type IsHidden = (segment: string, index: number) => boolean;
 const NONE: IsHidden = () => false;
 
-/** `:token`, `*path` */
-const PARAMETERS = /[:*](\w+)/g;
+/** `:token`, `*path`, `*` */
+const PARAMETERS = /[:*](\w*)/g;
 
 /** The secret parameters of the matched route; all but its literals where it was matched by another path than the client has sent. */
 function hiddenByRoute(segments: readonly string[], { pattern, hides }: MatchedPath, secrets: SecretNames): IsHidden {
   const parts = (pattern ?? '').split('/').map((text) => {
     const parameters = [...text.matchAll(PARAMETERS)];
-    const isSecret = parameters.some(
-      ([parameter, name]) => secrets.isSecret(parameter) || (parameter.startsWith(':') && hides?.(name!) === true),
-    );
+    const isSecret = parameters.some(([parameter, name]) => secrets.isSecret(parameter) || hides?.(name!) === true);
     return { literal: text.toLowerCase(), isLiteral: parameters.length === 0, isSecret };
   });
   if (!parts.some(({ isSecret }) => isSecret)) return NONE;

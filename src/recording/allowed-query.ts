@@ -7,6 +7,9 @@ const ID = /^(?:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\dA-HJKMNP-TV-Z]{26}|[
 /** `page`, `filter[price]` */
 const PLAIN_NAME = /^(?:[\w.-]|[[\]]|%5[bd]){1,64}$/i;
 
+/** `all` */
+const FLAG = /^[a-z_]{1,24}$/i;
+
 /** Replaces every query value of a URL that is neither plain nor of a parameter in `allow`. */
 export function allowedQuery(url: string, allow: readonly string[]): string {
   const mark = url.indexOf('?');
@@ -19,8 +22,10 @@ function allowedParameter(parameter: string, allow: readonly string[]): string {
   const equals = parameter.indexOf('=');
   const name = equals < 0 ? parameter : parameter.slice(0, equals);
   if (allow.includes(name)) return parameter;
-  if (!PLAIN_NAME.test(name)) return parameter === '' ? parameter : REDACTED;
-  return equals < 0 || PLAIN_VALUE.test(parameter.slice(equals + 1)) ? parameter : `${name}=${REDACTED}`;
+  // Without `=` it may be a value: `/search?jane.doe`
+  if (equals < 0) return FLAG.test(name) || PLAIN_VALUE.test(name) ? parameter : REDACTED;
+  if (!PLAIN_NAME.test(name)) return REDACTED;
+  return PLAIN_VALUE.test(parameter.slice(equals + 1)) ? parameter : `${name}=${REDACTED}`;
 }
 
 /** Whether a parameter of a path is left out: its value is neither plain nor an id. */

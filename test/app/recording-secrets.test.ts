@@ -154,6 +154,7 @@ describe.each(adapters)('in a recording on %s', (adapter) => {
   it('are numbers, truth values, dates and times of a query, and no other value', async () => {
     const kept = 'page=2&price=-1.50&open=true&from=2026-11-29&at=2026-11-29T10:00:00.5Z&all&empty=&ids%5B%5D=7';
     expect(await recordedUrl(kept)).toBe(`/nowhere?${kept}`);
+    expect(await recordedUrl('ada.lovelace-1815')).toBe('/nowhere?[redacted]');
     expect(
       await recordedUrl('name=Ada&mail=ada%40example.com&phone=491701234567&sort=asc&Ada+Lovelace=1&page=2&x=1;'),
     ).toBe('/nowhere?name=[redacted]&mail=[redacted]&phone=[redacted]&sort=[redacted]&[redacted]&page=2&x=[redacted]');

@@ -1,3 +1,4 @@
+import { monotonicMs } from '../../core/clock.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 import type { Breaker, BreakerState, Judgement, MakeBreaker } from '../../resilience/breaker.js';
 import type { ResolvedBreaker } from '../../resilience/limits.options.js';
@@ -41,7 +42,7 @@ class SampledBreaker implements Breaker {
   }
 
   get openForMs(): number {
-    return this.openedAt === null ? 0 : Math.max(0, this.openedAt + this.options.openMs - Date.now());
+    return this.openedAt === null ? 0 : Math.max(0, Math.ceil(this.openedAt + this.options.openMs - monotonicMs()));
   }
 
   admit(): ((judgement: Judgement) => void) | null {
@@ -57,7 +58,7 @@ class SampledBreaker implements Breaker {
 
   private count(judgement: Judgement): void {
     if (judgement === 'unknown') return;
-    const now = Date.now();
+    const now = monotonicMs();
     // Cockatiel's window moves by one slot a call: a window without calls is forgotten here.
     if (now - this.countedAt > this.options.windowMs) this.window = this.newWindow();
     this.countedAt = now;
@@ -78,7 +79,7 @@ class SampledBreaker implements Breaker {
   }
 
   private open(): void {
-    this.openedAt = Date.now();
+    this.openedAt = monotonicMs();
     this.period += 1;
     this.freeProbes = this.options.probes;
     this.succeeded = 0;

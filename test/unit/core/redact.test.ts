@@ -209,6 +209,14 @@ describe('URL', () => {
     expect(redactUrl(url, { pattern }, secrets)).toBe(expected);
   });
 
+  it.each(['/files/:name', '/files/*name', '/files/{*name}', '/files/*'])(
+    'the parameter of %s is hidden where a rule of its own says so',
+    (pattern) => {
+      expect(redactUrl('/files/jane', { pattern, hides: () => true }, secrets)).toBe('/files/[redacted]');
+      expect(redactUrl('/files/jane', { pattern }, secrets)).toBe('/files/jane');
+    },
+  );
+
   it('is never longer than a line', () => {
     expect(redactUrl(`/x?a=${'b '.repeat(5_000)}`, { pattern: '/x' }, secrets).length).toBeLessThan(2_100);
   });
