@@ -13,6 +13,9 @@ export const timeout = (range: Range = {}): Option<number> => duration({ max: MA
 export const bytes = (range: Range = {}): Option<number> =>
   number({ ...range, unit: 'a whole number of bytes', integer: true });
 
+/** The longest body of a request that is kept; 0: none. */
+export const bodyBytes = bytes({ default: 0, min: 0, max: 1_000_000 });
+
 /** 0 takes any free port. */
 export const port: Option<number | null> = optional(number({ unit: 'a port', min: 0, max: 65_535, integer: true }));
 

@@ -1,5 +1,5 @@
 import { boolean, feature, list, optional, optionError, string, type Option, type Resolved } from '../core/option.js';
-import { bytes, duration, headerName, port, secretName } from '../core/shared-options.js';
+import { bodyBytes, duration, headerName, port, secretName } from '../core/shared-options.js';
 import type { WitnessOptions } from './witness.thread.js';
 
 /** How event-loop blocks are found and reported. */
@@ -73,7 +73,7 @@ const rows = feature({
   replay: feature({
     allowHeaders: list(headerName, { default: [], what: 'a list of header names' }),
     denyNames: list(secretName, { default: [], what: 'a list of names' }),
-    maxBodyBytes: bytes({ default: 0, min: 0, max: 1_000_000 }),
+    maxBodyBytes: bodyBytes,
   }),
   profile: boolean({ default: true }),
   port,

@@ -1,6 +1,6 @@
 import { list, number, object, optional, value, type Resolved } from '../core/option.js';
 import type { PerfRequest } from '../core/perf-request.js';
-import { bytes, folderPath, headerName, parameterName } from '../core/shared-options.js';
+import { bodyBytes, bytes, folderPath, headerName, parameterName } from '../core/shared-options.js';
 
 /** The options of `record()`. Nothing is recorded before `perf.recording.start()`. */
 export interface RecordOptions {
@@ -22,7 +22,7 @@ export interface RecordOptions {
    */
   maxBytes?: number;
   /**
-   * Bodies of requests, JSON and forms, are written up to this size, without the fields whose names are secret; bytes. People's names
+   * Bodies of requests, JSON and forms, are written up to this size (at most 1,000,000), without the fields whose names are secret; bytes. People's names
    * and addresses are then in the file.
    * @default 0: no body is written
    */
@@ -51,7 +51,7 @@ export const recordOption = object({
   requestsPerSecond: number({ default: 20, unit: 'a number of requests a second' }),
   perRoute: number({ default: 200, unit: 'a number of requests', min: 0, integer: true }),
   maxBytes: bytes({ default: 64 * 1024 * 1024 }),
-  maxBodyBytes: bytes({ default: 0, min: 0 }),
+  maxBodyBytes: bodyBytes,
   sessions: optional(
     value<NonNullable<RecordOptions['sessions']>>('a function of the request', (given) => typeof given === 'function'),
   ),

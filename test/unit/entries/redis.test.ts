@@ -69,7 +69,11 @@ it.each(['shop', '{}', '{shop', '{}{shop}'])('a queue has a hash tag in a Cluste
 it.each([
   ['cache.maxBytes', (maxBytes: never) => cache({ maxBytes }), 'above 0'],
   ['record.maxBytes', (maxBytes: never) => record({ directory: '/tmp', maxBytes }), 'above 0'],
-  ['record.maxBodyBytes', (maxBodyBytes: never) => record({ directory: '/tmp', maxBodyBytes }), 'of 0 or more'],
+  [
+    'record.maxBodyBytes',
+    (maxBodyBytes: never) => record({ directory: '/tmp', maxBodyBytes }),
+    'of 0 or more and at most 1000000',
+  ],
   [
     'bullmqStore.spillMaxBytes',
     (spillMaxBytes: never) => bullmqStore({ connection: {}, spillMaxBytes }),
