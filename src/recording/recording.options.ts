@@ -22,8 +22,8 @@ export interface RecordOptions {
    */
   maxBytes?: number;
   /**
-   * Bodies of requests, JSON and forms, are written up to this size (at most 1,000,000), without the fields whose names are secret; bytes. People's names
-   * and addresses are then in the file.
+   * Bodies of requests, JSON and forms, are written up to this size (at most 1,000,000), without the fields whose names are secret;
+   * bytes. People's names and addresses are then in the file.
    * @default 0: no body is written
    */
   maxBodyBytes?: number;
