@@ -15,6 +15,13 @@ export interface OffloadThread {
 export const putOffloadOptions = (prototype: object, name: string, options: object): void =>
   Reflect.defineMetadata(OFFLOAD_METADATA, options, prototype, name);
 
+/** Options of the method that an instance has under this name; undefined where an override has none. */
+export function findOffloadOptions(instance: object, name: string): unknown {
+  let owner = Reflect.getPrototypeOf(instance);
+  while (owner !== null && !Object.hasOwn(owner, name)) owner = Reflect.getPrototypeOf(owner);
+  return owner === null ? undefined : Reflect.getOwnMetadata(OFFLOAD_METADATA, owner, name);
+}
+
 export const offloadedOn = (prototype: object) => decoratedMethods(OFFLOAD_METADATA, prototype);
 
 /** The `workerData` of such a thread. */

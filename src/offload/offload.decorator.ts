@@ -1,4 +1,5 @@
-import { inOffloadThread, putOffloadOptions } from '../core/offload-thread.js';
+import { findOffloadOptions, inOffloadThread, putOffloadOptions } from '../core/offload-thread.js';
+import type { PerfError } from '../core/perf.error.js';
 import { decoratedPlace, wrapMethod } from '../request/decorated-method.js';
 import { needExtension } from '../request/extension.js';
 import { misplaced } from './offload.errors.js';
@@ -35,9 +36,20 @@ export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
     wrapMethod(descriptor, (method) => ({
       wrapper(this: unknown, ...parameters: unknown[]): unknown {
         const here = (): unknown => method.apply(this, parameters);
+        if (typeof this !== 'object' || this === null) return here();
+        const shown = findOffloadOptions(this, name);
+        if (shown === undefined) return Promise.reject(calledBySuper(target, name));
         const running = runningInstances.get(this);
-        return running === undefined ? here() : running.runMethod(this as object, name, parameters, here);
+        // A decorated override that calls this method runs here by its own `when`.
+        if (running === undefined || shown !== resolved) return here();
+        return running.runMethod(this, name, resolved, parameters, here);
       },
     }));
   };
 }
+
+const calledBySuper = (target: object, name: string): PerfError =>
+  misplaced(
+    decoratedPlace(target, name),
+    'an override calls it through `super`, and workers find methods by their names. Give its work a method of another name.',
+  );

@@ -17,7 +17,7 @@ import { ADD_OFFLOAD } from './offload.decorator.js';
 import { down, offloadError } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, computePoolSize } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, PoolOptions, ResolvedOffloadOptions } from './offload.options.js';
-import { offloadedMethods, runningInstances, type OffloadedMethod } from './offloaded-methods.js';
+import { offloadedMethods, runningInstances, type RunMethod } from './offloaded-methods.js';
 import type { ThreadPools } from './thread-pool.js';
 
 /** Runs files in worker threads, and counts the gain. Injection token and type. */
@@ -58,7 +58,6 @@ export function offloadExtension(options: OffloadOptions, pools: ThreadPools): P
 class OffloadFeature extends Offloader implements Feature {
   readonly [FEATURE] = true;
   private readonly counters: OffloadCounters;
-  private methods: ReadonlyMap<string, OffloadedMethod> = new Map();
   /** Null with `inline: true`, in a worker, and before the application has booted. */
   private dispatcher: Dispatcher | null = null;
 
@@ -76,13 +75,13 @@ class OffloadFeature extends Offloader implements Feature {
   /** @throws PERF_ERR_OFFLOAD for a file that no worker can load, PERF_ERR_DECORATOR */
   async install({ modules }: FeatureBoot): Promise<void> {
     if (inOffloadThread()) return;
-    this.methods = offloadedMethods(modules);
+    const methods = offloadedMethods(modules);
     if (this.options.inline) {
       this.application.logger.warn('offload() runs everything on the main thread: `inline: true`.');
     } else {
       this.dispatcher = await this.openDispatcher();
     }
-    for (const { instance } of this.methods.values()) runningInstances.set(instance, this);
+    for (const { instance } of methods.values()) runningInstances.set(instance, this);
   }
 
   /** The log names a worker that could not start; calls are refused until one can. */
@@ -118,10 +117,9 @@ class OffloadFeature extends Offloader implements Feature {
   }
 
   /** Runs a method of an instance of this application; `here`: directly. */
-  async runMethod(instance: object, methodName: string, parameters: unknown[], here: () => unknown): Promise<unknown> {
+  async runMethod(...[instance, methodName, options, parameters, here]: Parameters<RunMethod>): Promise<unknown> {
+    if (options.when?.(...parameters) === false) return here();
     const name = `${instance.constructor.name}.${methodName}`;
-    const options = this.methods.get(name)?.options;
-    if (options === undefined || options.when?.(...parameters) === false) return here();
     return this.offload({ do: 'method', name, file: this.options.module.href, parameters, options }, here);
   }
 

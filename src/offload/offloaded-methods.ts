@@ -57,9 +57,14 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
   });
 }
 
-interface RunsMethods {
-  runMethod(instance: object, methodName: string, parameters: unknown[], here: () => unknown): Promise<unknown>;
-}
+/** `here`: runs the method directly. */
+export type RunMethod = (
+  instance: object,
+  methodName: string,
+  options: ResolvedMethodOptions,
+  parameters: unknown[],
+  here: () => unknown,
+) => Promise<unknown>;
 
 /** By instance; a method of an instance that is not here runs directly, as in a worker or without an application. */
-export const runningInstances = new ByInstance<RunsMethods>();
+export const runningInstances = new ByInstance<{ runMethod: RunMethod }>();

@@ -58,6 +58,16 @@ describe('an offloaded method', () => {
     expect(await reports.bound()).toEqual({ isMainThread: false, secret: 42 });
   });
 
+  it('runs with the override that calls it, and is refused to one that is not decorated', async () => {
+    const { reports } = shared;
+    expect(await reports.extendedAgain(false)).toBe('override of base in worker');
+    expect(await reports.extendedAgain(true)).toBe('override of base in main');
+    await expect(reports.extended()).rejects.toMatchObject({
+      code: 'PERF_ERR_DECORATOR',
+      message: expect.stringContaining('`@Offload()` on "Base.extended": an override calls it through `super`'),
+    });
+  });
+
   it('gets what structured clone makes of its arguments as they are at the call', async () => {
     const { reports } = shared;
     const rows = [{ id: 1 }];
