@@ -139,7 +139,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     if (this.level2 === null || (isAlone && !isMinified)) return this.level2;
     const cause = `"${method}" stays in level 1`;
     const why = isMinified
-      ? 'a minifier has renamed its class, and the next build may give that name to another class. Keep class names (`keepNames` of esbuild)'
+      ? 'its class has a name of at most three characters, as minifiers give: the next build may give it to another class. Keep class names (`keepNames` of esbuild), or choose a longer one'
       : 'several providers have this name. Give each a token of its own';
     this.host.report.report(cause, `${cause}: ${why}.`);
     return null;

@@ -1,8 +1,10 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { isMinified } from '../core/class-name.js';
 import { PerfError } from '../core/perf.error.js';
 import { findPrototype, listWrappers } from '../request/prototypes.js';
 import { declaredOn, type Declared } from './decorators.js';
+
+/** Names of so many characters may be a minifier's: another build gives them to other classes. */
+const MINIFIED_LENGTH = 3;
 
 type Wrapper = ReturnType<typeof listWrappers>[number];
 
@@ -11,7 +13,7 @@ export interface DecoratedInstance {
   readonly instance: object;
   /** `'Catalogue'`, with the token where that is not its class: unique, and equal in every pod. */
   readonly name: string;
-  /** A minifier has made the name, or a part of it. */
+  /** A minifier may have made the name, or a part of it. */
   readonly isMinified: boolean;
   readonly methods: readonly (readonly [property: string, declared: Declared])[];
 }
@@ -43,7 +45,7 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
       instance,
       methods,
       name: nameInstance(wrapper, instance),
-      isMinified: types.some(isMinified),
+      isMinified: types.some(({ name }) => name.length <= MINIFIED_LENGTH),
     });
   }
   return [...found.values()];
