@@ -1,6 +1,6 @@
 // `npm run example -- <name> [flags]` (`npm run demo` is the one named demo): installs what is locked, builds, runs one folder of examples/.
 // Examples read REDIS_URL; where it is not set, the redis-server on PATH is started for the run.
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { installLocked, run } from './install.mjs';
 import { findRedisServer, startRedis } from './redis.mjs';
 
@@ -16,13 +16,12 @@ try {
   process.exit(1);
 }
 run('node', ['scripts/build.mjs']);
-// Tests leave packages there that examples would find before the installed ones.
-rmSync('build', { recursive: true, force: true });
-run('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json']);
+// Apart from `build`, where tests leave a Nest of their own: see test/setup/nest.ts.
+run('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json', '--outDir', '.cache/run']);
 const redis = findRedisServer() === null ? null : await startRedis();
 try {
   const env = { ...process.env, ...(redis && { REDIS_URL: redis.url }) };
-  run('node', ['--enable-source-maps', `build/examples/${name}/main.js`, ...flags], { env });
+  run('node', ['--enable-source-maps', `.cache/run/examples/${name}/main.js`, ...flags], { env });
 } finally {
   await redis?.stop();
 }

@@ -21,9 +21,9 @@ export function ensureRedis() {
  * A port that was free a moment ago, below those that systems give to clients and to servers that ask for any: a test may
  * leave it unused for a while, and a client that connects to such a port from the same port would find itself.
  */
-export async function freePort() {
+export async function freePort(below = 30_000) {
   for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    const port = 10_000 + Math.floor(Math.random() * (below - 10_000));
     if (await isFree(port)) return port;
   }
 }
@@ -49,6 +49,16 @@ function answersPing(port) {
   });
 }
 
+/** Resolves when the server answers, or has exited. */
+async function runServer(binary, port, flags) {
+  const args = Object.entries({ port, ...flags }).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = spawn(binary, args, { stdio: 'ignore' });
+  let exited = false;
+  const gone = new Promise((resolve) => child.once('exit', () => ((exited = true), resolve())));
+  while (!exited && !(await answersPing(port))) await new Promise((resolve) => setTimeout(resolve, 10));
+  return { child, gone, hasExited: () => exited };
+}
+
 /**
  * Starts a server of our own (or hands out REDIS_URL when `own` is not asked for).
  * `own: true` is for tests that kill, stall or restart their server. `port` and `dir` reuse an earlier one's data.
@@ -60,10 +70,8 @@ export async function startRedis({ own = false, appendOnly = false, cluster = fa
     return { url: given, port: Number(new URL(given).port || 6379), child: null, stop: async () => {} };
   const binary = findRedisServer();
   if (!binary) throw new Error('No redis-server on PATH. As root: apt-get update && apt-get install -y redis-server');
-  const listenOn = port ?? (await freePort());
   const folder = dir ?? mkdtempSync(join(tmpdir(), 'nestjs-perf-redis-'));
   const flags = {
-    port: listenOn,
     bind: '127.0.0.1',
     save: '',
     dir: folder,
@@ -72,14 +80,19 @@ export async function startRedis({ own = false, appendOnly = false, cluster = fa
     appendfsync: 'always',
     daemonize: 'no',
   };
-  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  const child = spawn(binary, args, { stdio: 'ignore' });
-  let exited = false;
-  const gone = new Promise((resolve) => child.once('exit', () => ((exited = true), resolve())));
-  while (!exited && !(await answersPing(listenOn))) await new Promise((resolve) => setTimeout(resolve, 10));
-  if (exited) throw new Error(`${binary} ended before it answered on port ${listenOn}.`);
+  // The bus of a cluster's node listens on a port that is 10,000 higher.
+  const choosePort = () => freePort(cluster ? 22_000 : undefined);
+  let listenOn = port ?? (await choosePort());
+  let server = await runServer(binary, listenOn, flags);
+  // Another process has taken the port meanwhile.
+  for (let left = 5; server.hasExited() && port === undefined && left > 0; left--) {
+    listenOn = await choosePort();
+    server = await runServer(binary, listenOn, flags);
+  }
+  const { child, gone, hasExited } = server;
+  if (hasExited()) throw new Error(`${binary} ended before it answered on port ${listenOn}.`);
   const stop = async ({ keepData = false } = {}) => {
-    if (!exited) {
+    if (!hasExited()) {
       child.kill('SIGCONT');
       child.kill('SIGKILL');
       await gone;

@@ -28,7 +28,7 @@ export type { StopOptions } from './experiments/stop/stop-option.js';
 export type { GateAnswer, GateClient } from './experiments/gates/gate-client.js';
 export { staticGates } from './experiments/gates/static-gates.js';
 export type { ExperimentMetric, ExperimentReport, ReportOptions } from './experiments/report/experiment-report.js';
-export { reportOf } from './experiments/report/report-of.js';
+export { reportTotals } from './experiments/report/report-totals.js';
 export { compareVariants } from './experiments/statistics/compare-variants.js';
 export type {
   CompareOptions,

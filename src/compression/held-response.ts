@@ -175,7 +175,9 @@ export class HeldResponse implements Hold {
     if (this.phase === 'open' && this.isSmall(chunk, encoding)) this.pass('end', given);
     else if (this.phase === 'passing') return this.send('end', ...given);
     else if (this.phase === 'encoding') this.endStream(given);
-    else if (this.phase === 'ended') this.endAgain(given);
+    else if (this.phase === 'ended' && isChunk(chunk)) this.refuseChunk(given);
+    // Node accepts a second `end()` without a chunk.
+    else if (this.phase === 'ended') this.callBack(given);
     else if (!mayEnd(chunk)) this.pass('end', given);
     else this.endWhole(given);
     return response;
@@ -278,12 +280,6 @@ export class HeldResponse implements Hold {
     this.stream!.end(given[0], given[1]);
     this.phase = 'ended';
     this.callBack(given);
-  }
-
-  /** Node accepts a second `end()` without a chunk. */
-  private endAgain(given: Given): void {
-    if (isChunk(given[0])) this.refuseChunk(given);
-    else this.callBack(given);
   }
 
   private callBack(given: Given): void {

@@ -99,15 +99,18 @@ export class DeferEngine {
     options: object | undefined,
     origin: Arming['origin'],
   ): Armed | null {
-    const open = (): JobOutbox => {
-      const room = this.openRoom();
-      // An application that opens a queue for each tenant would keep all of them here.
-      room.onReleased = () => void (room.isEmpty && this.jobs.delete(queue));
-      return new JobOutbox(queue, room, this.shared);
-    };
-    const outbox = getOrAdd(this.jobs, queue, open);
+    const outbox = this.jobs.get(queue) ?? this.openJobOutbox(queue);
     if (this.closed) outbox.close(CUT_OFF);
-    return outbox.arm(name, data, options, origin);
+    const item = outbox.arm(name, data, options, origin);
+    if (item !== null) this.jobs.set(queue, outbox);
+    return item;
+  }
+
+  private openJobOutbox(queue: JobQueue): JobOutbox {
+    const room = this.openRoom();
+    // An application that opens a queue for each tenant would keep all of them here.
+    room.onReleased = () => void (room.isEmpty && this.jobs.delete(queue));
+    return new JobOutbox(queue, room, this.shared);
   }
 
   /** Counts a handler that has started. Call the returned function once, when the handler's work is armed. */

@@ -3,7 +3,7 @@ import type { OncePerCause } from '../core/reporter.js';
 import { storedRequest, type RequestOwner } from '../request/request-state.js';
 import type { ExperimentEngine } from './experiment-engine.js';
 import type { ExperimentReport, ReportOptions } from './report/experiment-report.js';
-import { reportOf } from './report/report-of.js';
+import { reportTotals } from './report/report-totals.js';
 import { unanswered } from './report/wording.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
 import { mergeTotals } from './totals/merge-totals.js';
@@ -42,11 +42,11 @@ export class Experiments {
 
   /**
    * Whether the gate makes a difference, by what this process has observed. For several pods, merge their totals and use
-   * `reportOf()`. Takes milliseconds: not for a request's path.
+   * `reportTotals()`. Takes milliseconds: not for a request's path.
    */
   report(gate: string, options: ReportOptions = {}): ExperimentReport {
     if (this.engine !== null) {
-      const report = reportOf(this.engine.totals(gate), gate, options);
+      const report = reportTotals(this.engine.totals(gate), gate, options);
       const reason = this.engine.stoppedBecause(gate);
       return reason === null ? report : { ...report, caveats: [`The gate is stopped: ${reason}.`, ...report.caveats] };
     }

@@ -40,7 +40,7 @@ export interface RecordOptions {
   allowHeaders?: readonly string[];
   /**
    * Parameters of the query and of the route's path whose values are recorded whatever they are; of others only numbers, `true`,
-   * `false`, dates and times, and in a path ids such as UUIDs. A value that looks like a secret is redacted in any case.
+   * `false`, dates and times, and in a path ids such as UUIDs. A value in the form of a secret is redacted in any case.
    * @default []
    */
   allowQuery?: readonly string[];

@@ -129,7 +129,7 @@ export const statistics = [
   },
   {
     name: 'the warm-up is compared too',
-    file: 'src/experiments/report/report-of.ts',
+    file: 'src/experiments/report/report-totals.ts',
     find: 'compare(isWarm ? even : all)',
     replace: 'compare(isWarm && 1 > 2 ? even : all)',
     tests: fewTests,

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync } from 'node:fs';
 import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
@@ -14,9 +14,5 @@ export default function setup(project: TestProject): void {
   execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json', '--noCheck'], { stdio: 'inherit' });
   // The page's bundle is no source of the compiler: page.ts has made it before.
   copyFileSync('src/dashboard/page-assets.js', 'build/src/dashboard/page-assets.js');
-  // The `nestjs-perf` of these files is what was compiled, too.
-  const { name, version } = JSON.parse(readFileSync('package.json', 'utf8'));
-  const exports = { '.': './src/index.js', './*': './src/entries/*.js' };
-  writeFileSync('build/package.json', JSON.stringify({ name, version, type: 'module', exports }));
   project.provide('compiledFixtures', 'build/test/fixtures');
 }

@@ -43,7 +43,7 @@ export interface OwnOptions {
 /** Each entry names its keys by its `prefix`. */
 const OWN_PREFIX = { keyPrefix: '' };
 
-/** Makes a client by the rules of every entry: the application's own options say where the servers are, and who may use them. */
+/** Makes a client by the rules of every entry: addresses and passwords are the application's own options. */
 export function openClient(ioredis: Ioredis | null, connection: RedisCacheConnection, own: OwnOptions): Redis {
   const { retryStrategy, enableOfflineQueue, lazyConnect } = own;
   const each = { ...own.each, ...OWN_PREFIX };

@@ -68,7 +68,7 @@ class StatsigSink implements PerfSink {
   readonly name = 'statsig';
   private readonly pod: string;
   private readonly adapter: StatsigAdapter;
-  /** Events that the SDK gets in the turn in which it is told to post: what it posts by itself, it posts again for hours. */
+  /** The SDK gets them in the turn of the call that posts them: events that it posts by itself, it posts again for hours. */
   private waiting: StatsigEvent[] = [];
   private posted = 0;
   private posting: Promise<void> | null = null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { reportOf } from '../../../src/index.js';
+import { reportTotals } from '../../../src/index.js';
 import { SeededRandom } from '../../fixtures/experiments/seeded-random.js';
 import { simulate } from '../../fixtures/experiments/simulate.js';
 import { type Seen, succeededIn, readTotals } from '../../fixtures/experiments/totals.js';
@@ -31,7 +31,7 @@ describe('a cold process', () => {
     }
   }
   const reports = Array.from({ length: 200 }, (_, seed) =>
-    reportOf(readTotals('pod', cold(new SeededRandom(seed))), 'faster', { route: '/work' }),
+    reportTotals(readTotals('pod', cold(new SeededRandom(seed))), 'faster', { route: '/work' }),
   );
 
   it('finds no difference more often than chance does', () => {
@@ -54,7 +54,7 @@ describe('a cold process', () => {
 
   it('is compared as it is where nothing else was seen', () => {
     const seen = [...cold(new SeededRandom(1))].slice(0, 90);
-    const report = reportOf(readTotals('pod', seen), 'faster');
+    const report = reportTotals(readTotals('pod', seen), 'faster');
     expect(report.comparison).not.toBeNull();
     expect(report.caveats.join()).not.toContain('Warm-up');
   });

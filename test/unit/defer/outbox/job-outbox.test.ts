@@ -83,20 +83,24 @@ describe('jobs for the own queue of an application', () => {
     await engine.drain(0);
   });
 
-  it('a queue whose jobs are all stored is let go: an application may open one for each tenant', async () => {
-    const { engine } = engineWith();
-    const collected: string[] = [];
-    const registry = new FinalizationRegistry<string>((name) => void collected.push(name));
-    const addOne = (name: string): void => {
-      const queue = { ...queueOf(async () => []), name };
-      registry.register(queue, name);
-      engine.armJob(queue, 'welcome', {}, undefined, null)!.commit(null);
-    };
-    for (let i = 0; i < 20; i++) addOne(`tenant ${i}`);
-    await engine.idle();
-    expect(engine.stats()).toMatchObject({ accepted: 20, stored: 20 });
-    await until('most of them to be collected', () => (gc!(), collected.length > 15));
-  });
+  it.each([true, false])(
+    'a queue without a job that waits is let go: an application may open one for each tenant (its job can be sent: %s)',
+    async (canBeSent) => {
+      const { engine } = engineWith();
+      const collected: string[] = [];
+      const registry = new FinalizationRegistry<string>((name) => void collected.push(name));
+      const addOne = (name: string): void => {
+        const queue = { ...queueOf(async () => []), name };
+        registry.register(queue, name);
+        if (canBeSent) engine.armJob(queue, 'welcome', {}, undefined, null)!.commit(null);
+        else expect(() => engine.armJob(queue, 'welcome', 7n, undefined, null)).toThrow('PERF_ERR_SERIALIZE');
+      };
+      for (let i = 0; i < 20; i++) addOne(`tenant ${i}`);
+      await engine.idle();
+      expect(engine.stats().stored).toBe(canBeSent ? 20 : 0);
+      await until('most of them to be collected', () => (gc!(), collected.length > 15));
+    },
+  );
 
   it('are bounded in bytes as well, which the report names', async () => {
     const { engine, reports } = engineWith({ maxPendingBytes: 100 });

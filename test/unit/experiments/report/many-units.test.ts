@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { reportOf } from '../../../../src/index.js';
+import { reportTotals } from '../../../../src/index.js';
 import type { ExperimentTotals, VariantTotals } from '../../../../src/experiments/totals/experiment-totals.js';
 import { UnitBitmap } from '../../../../src/experiments/totals/unit-bitmap.js';
 import { succeededIn, readTotals } from '../../../fixtures/experiments/totals.js';
@@ -33,7 +33,7 @@ describe('a gate with more units than the bitmap can tell', () => {
     ['one variant', { on: 400_000, off: 3_600_000 }, 0.1],
     ['both', { on: 2_000_000, off: 2_000_000 }, 0.5],
   ])('has no sample ratio, and says why: %s', (_what, units, share) => {
-    const { text, caveats, comparison } = reportOf(totals(units, share), 'faster');
+    const { text, caveats, comparison } = reportTotals(totals(units, share), 'faster');
     expect(comparison!.sampleRatioMismatch).toEqual({ pValue: 1, suspect: false });
     expect(text).toContain('sample ratio not checked');
     expect(caveats).toContain(
@@ -43,15 +43,15 @@ describe('a gate with more units than the bitmap can tell', () => {
   });
 
   it('is not said to mix variants when only their union is too large to count', () => {
-    const { text, caveats } = reportOf(totals({ on: 700_000, off: 700_000 }), 'faster');
+    const { text, caveats } = reportTotals(totals({ on: 700_000, off: 700_000 }), 'faster');
     expect(text).toContain('sample ratio ok');
     expect(caveats.join(' ')).not.toMatch(/had both variants|was not checked/);
   });
 
   it('is still held against its share, and searched for units of both variants, as long as they can be counted', () => {
-    const mixed = reportOf(totals({ on: 250_000, off: 250_000, both: 50_000 }), 'faster').caveats.join(' ');
+    const mixed = reportTotals(totals({ on: 250_000, off: 250_000, both: 50_000 }), 'faster').caveats.join(' ');
     expect(mixed).toMatch(/About (4[5-9]|5[0-5])\d{3} units had both variants/);
-    const skewed = reportOf(totals({ on: 300_000, off: 350_000 }), 'faster');
+    const skewed = reportTotals(totals({ on: 300_000, off: 350_000 }), 'faster');
     expect(skewed.comparison!.sampleRatioMismatch.suspect).toBe(true);
   });
 });

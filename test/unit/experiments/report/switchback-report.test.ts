@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { reportOf } from '../../../../src/index.js';
+import { reportTotals } from '../../../../src/index.js';
 import type { ExperimentReport, ReportOptions } from '../../../../src/experiments/report/experiment-report.js';
 import { mergeTotals } from '../../../../src/experiments/totals/merge-totals.js';
 import { binomial, randomOf } from '../../../fixtures/random.js';
@@ -17,7 +17,7 @@ function report(pairs: number, errorsOf: ErrorsOf, options: ReportOptions = {}):
       return { gate: 'g', pair: `p:${i}`, on, cpuMs: 100, memoryBytes: 1e8, routes };
     });
   }).flat();
-  return reportOf({ ...mergeTotals(), slices }, 'g', options);
+  return reportTotals({ ...mergeTotals(), slices }, 'g', options);
 }
 
 const FAIL_UNEQUALLY = 'Latency is of successful requests only, and the variants do not fail equally often.';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Route } from '../../../../src/request/routes.js';
-import { reportOf } from '../../../../src/index.js';
+import { reportTotals } from '../../../../src/index.js';
 import { Switchback } from '../../../../src/experiments/switchback/switchback.js';
 import type { ExperimentTotals, SliceTotals } from '../../../../src/experiments/totals/experiment-totals.js';
 import { mergeTotals } from '../../../../src/experiments/totals/merge-totals.js';
@@ -69,7 +69,7 @@ describe('a switchback', () => {
   it('finds the effect on CPU and latency through a trend twice its size, pair by pair', () => {
     const { slices } = run(20, { effect: -0.3 });
     for (const metric of ['cpu', 'latency'] as const) {
-      const { comparison, text } = reportOf(withSlices(slices), 'faster', { metric });
+      const { comparison, text } = reportTotals(withSlices(slices), 'faster', { metric });
       expect(comparison!.ci[0]).toBeLessThan(-0.3);
       expect(comparison!.ci[1]).toBeGreaterThan(-0.3);
       expect(comparison!.ci[1]).toBeLessThan(-0.25);
@@ -85,23 +85,23 @@ describe('a switchback', () => {
     let found = 0;
     for (let seed = 1; seed <= 100; seed++) {
       const { slices } = run(8, { seed });
-      if (reportOf(withSlices(slices), 'faster', { metric: 'cpu' }).comparison!.pValue < 0.05) found += 1;
+      if (reportTotals(withSlices(slices), 'faster', { metric: 'cpu' }).comparison!.pValue < 0.05) found += 1;
     }
     expect(found).toBeLessThanOrEqual(11);
   });
 
   it('says what a switchback cannot tell', () => {
     const { slices } = run(3, {});
-    const report = reportOf(withSlices(slices), 'faster', { metric: 'memory' });
+    const report = reportTotals(withSlices(slices), 'faster', { metric: 'memory' });
     expect(report.comparison).toMatchObject({ relativeDelta: 0, control: { mean: 100e6 }, pValue: 1 });
     expect(report.caveats).toEqual([
       'A switchback compares time slices of one process at a time: what a variant leaves behind for longer than the wash-out (caches, heap) counts for the other.',
       'Few pairs: 3; 10 or more give an interval to trust.',
     ]);
-    expect(reportOf(withSlices(slices), 'faster', { metric: 'cpu', route: '/work' }).text).toBe(
+    expect(reportTotals(withSlices(slices), 'faster', { metric: 'cpu', route: '/work' }).text).toBe(
       'faster on /work: cpu unknown: cpu is of the whole process; ask without `route`',
     );
-    expect(reportOf(withSlices(slices.slice(0, 1)), 'faster').text).toBe(
+    expect(reportTotals(withSlices(slices.slice(0, 1)), 'faster').text).toBe(
       'faster: latency unknown: 0 complete pairs of time slices with data',
     );
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mergeTotals, reportOf } from '../../../../src/index.js';
+import { mergeTotals, reportTotals } from '../../../../src/index.js';
 import { engineWith, end, owner, request, routeOf } from '../../../fixtures/experiments/engine.js';
 import { hashText } from '../../../../src/experiments/unit-hash.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
@@ -49,7 +49,7 @@ describe('a split that is changed while it runs', () => {
   ])('is a caveat, and finds no effect where there is none: %s', (_name, knowsShare, users) => {
     let found = 0;
     for (let seed = 1; seed <= 20; seed++) {
-      const report = reportOf(readTotals(RAISED_IN_A_SLOW_HOUR, { seed, users, knowsShare }), 'gate');
+      const report = reportTotals(readTotals(RAISED_IN_A_SLOW_HOUR, { seed, users, knowsShare }), 'gate');
       expect(report.caveats.join()).toMatch(
         /The split changed while the gate was compared: \d+\.\d % of the units were on, then \d+\.\d %\.|About \d+ units had both/,
       );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { reportOf } from '../../../../src/index.js';
+import { reportTotals } from '../../../../src/index.js';
 import { type Seen, succeededIn, readTotals } from '../../../fixtures/experiments/totals.js';
 import { normal, randomOf } from '../../../fixtures/random.js';
 
@@ -50,7 +50,7 @@ describe('the warm-up of a gate on a route', () => {
         const ms = users[user]!.ms * Math.exp(0.3 * normal(random)) * (1 + 9 * Math.exp(-i / 150));
         return { user: `${user}`, on: users[user]!.on, outcome: succeededIn(ms) };
       });
-      const { comparison } = reportOf(readTotals('pod', seen, { treatmentShare: share }), 'faster');
+      const { comparison } = reportTotals(readTotals('pod', seen, { treatmentShare: share }), 'faster');
       differences += comparison!.relativeDelta;
       if (comparison!.pValue < 0.05) found += 1;
     }

@@ -13,7 +13,7 @@ const NEARLY_EVEN = 0.05;
 const LEAST_WARM_ROWS = 10;
 
 /** The report of one gate from totals: by time slices where a switchback alternates it, else by units. */
-export function reportOf(totals: ExperimentTotals, gate: string, options: ReportOptions = {}): ExperimentReport {
+export function reportTotals(totals: ExperimentTotals, gate: string, options: ReportOptions = {}): ExperimentReport {
   const { route = null, metric = 'latency' } = options;
   const subject = { gate, route, metric };
   const isOfProcess = metric === 'cpu' || metric === 'memory';
