@@ -154,7 +154,8 @@ export class PerfService {
         // A copy: the record of a block keeps what was known then.
         state.note = { ...state.note, [field]: (state.note?.[field] ?? 0) + added };
       } else {
-        const cause = `PerfService.note() with \`${field}\` that is no size`;
+        const where = state.route === null ? '' : ` on ${state.route.name}`;
+        const cause = `PerfService.note()${where} with \`${field}\` that is no size`;
         report.report(cause, `${cause}: a number of 0 or more is expected, got ${describe(added)}. It is left out.`);
       }
     }

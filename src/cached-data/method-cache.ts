@@ -184,8 +184,8 @@ export abstract class MethodCache<Input> {
   private refreshFailed(entry: Entry, error: unknown): void {
     entry.failures += 1;
     entry.retryAtMs = this.parts.nowMs() + retryAfterMs(entry.failures);
-    const cause = `A refresh of "${this.method}"`;
-    const message = `${cause} failed: ${describeReason(error)}. The last value serves until \`staleMs\` is over.`;
+    const cause = `A refresh of "${this.method}" failed`;
+    const message = `${cause}: ${describeReason(error)}. The last value serves until \`staleMs\` is over.`;
     this.parts.report.report(cause, message);
   }
 
@@ -240,8 +240,8 @@ export abstract class MethodCache<Input> {
     try {
       return new Entry(key, fromText(found.text), loadedAtMs, this.rules, startedMs, this.loadMs.meanMs);
     } catch (error) {
-      const message = `The level that all pods share returned no JSON for "${this.method}": ${String(error)}`;
-      this.parts.report.report(`level 2 of "${this.method}"`, message);
+      const cause = `The level that all pods share holds no JSON for "${this.method}"`;
+      this.parts.report.report(cause, `${cause}: ${String(error)}. The method is called instead.`);
       return null;
     }
   }

@@ -48,8 +48,8 @@ export class Values {
       bound?.set(entry, this);
       // A bound takes no entry that is larger than itself.
       if (bound?.has(entry) === false) {
-        const cause = `A value of "${method}"`;
-        report.report(cause, `${cause} is larger than \`maxBytes\` of cache() and is not kept.`);
+        const cause = `A value of "${method}" is larger than \`maxBytes\` of cache()`;
+        report.report(cause, `${cause}: it is loaded at each call. Raise \`maxBytes\`, or return less.`);
         return false;
       }
       entries.set(entry.key, entry);

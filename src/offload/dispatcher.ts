@@ -178,7 +178,7 @@ export class Dispatcher {
     const cause = `a worker of offload() could not start: ${describeReason(why, 500)}`;
     this.downWhy = `${cause}. The next one is tried within 5 s.`;
     this.downUntilMs = this.nowMs() + DOWN_MS;
-    this.report.report(cause, `${cause}. Calls that need it are refused with PERF_ERR_OFFLOAD_DOWN (503).`);
+    this.report.report(cause, `${this.downWhy} Until then calls that need it get PERF_ERR_OFFLOAD_DOWN (503).`);
   }
 
   private expire(call: Call): void {
@@ -199,8 +199,9 @@ export class Dispatcher {
   /** A thread has ended without a task. */
   private lost(error: Error): void {
     if (this.closed) return;
-    const cause = `a worker of offload() ended with nothing to do: ${describeReason(error, 500)}`;
-    this.report.report(cause, `${cause}.`);
+    const cause = `a worker of offload() ended while it ran no call: ${describeReason(error, 500)}`;
+    const advice = 'Look for a timer or a listener in its module that throws, or for what ends the thread.';
+    this.report.report(cause, `${cause}. The next call starts another one. ${advice}`);
     // It may have ended before its call came to it. Piscina does not name that call.
     if (this.pool.threads.length >= this.running.size) return;
     for (const call of this.running.keys()) {

@@ -112,8 +112,8 @@ describe.each(adapters)('without any option, on %s', (adapter) => {
     for (const rows of ['many', '-5', 'Infinity', '7']) await fetch(`${built.url}/note/${rows}`);
     const records = await recordsOf(built, 4);
     expect(records.map(({ note }) => note)).toEqual([null, null, null, { rows: 7 }]);
-    expect(warnings.filter((text) => text.includes('PerfService.note() with'))).toEqual([
-      'PerfService.note() with `rows` that is no size: a number of 0 or more is expected, got `NaN` (number). It is left out.',
+    expect(warnings.filter((text) => text.includes('PerfService.note()'))).toEqual([
+      'PerfService.note() on GET /note/:rows with `rows` that is no size: a number of 0 or more is expected, got `NaN` (number). It is left out.',
     ]);
   });
 });

@@ -68,6 +68,7 @@ export interface PrometheusSinkOptions {
 /** https://prometheus.io/docs/concepts/data_model/: colons are for recording rules, `__` and `le` are for Prometheus itself. */
 const NAME = /^[a-zA-Z_]\w*$/;
 
+const LABELS = 'an object whose keys are letters, digits and `_`, without a digit or `__` first, and not `le`';
 const labels: Option<Labels> = {
   expected: 'an object of label names and their texts',
   read(given, path) {
@@ -78,7 +79,7 @@ const labels: Option<Labels> = {
     for (const [name, text] of Object.entries(given)) {
       if (typeof text !== 'string') throw optionError(`${path}.${name}`, 'a text', text);
       if (!NAME.test(name) || name.startsWith('__') || name === 'le') {
-        throw optionError(path, 'an object whose keys are label names of Prometheus', name);
+        throw optionError(path, LABELS, name);
       }
     }
     return Object.freeze({ ...(given as Labels) });

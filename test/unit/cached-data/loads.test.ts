@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Injectable } from '@nestjs/common';
-import { afterEach, describe, expect, it } from 'vitest';
+import { Injectable, Logger } from '@nestjs/common';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Cached } from '../../../src/entries/cache.js';
 import { cacheOf, closeCaches, gate } from '../../fixtures/cached-data.js';
 import { until } from '../../fixtures/until.js';
@@ -179,6 +179,7 @@ describe('room', () => {
   });
 
   it('is for so many bytes, and what is larger than all of it is answered and not kept', async () => {
+    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
     const { of, row } = await catalogue({ maxBytes: 100_000 });
     source = async (key) => ({ text: 'x'.repeat(key === 'huge' ? 60_000 : 20_000) });
     for (let id = 0; id < 20; id++) await of.product(String(id));
@@ -187,6 +188,13 @@ describe('room', () => {
     await of.product('huge');
     expect(asked.filter((id) => id === 'huge')).toHaveLength(2);
     expect(row('product').entries).toBe(2);
+    expect(warn.mock.calls).toEqual([
+      [
+        'A value of "Catalogue.product" is larger than `maxBytes` of cache(): it is loaded at each call. ' +
+          'Raise `maxBytes`, or return less.',
+      ],
+    ]);
+    warn.mockRestore();
   });
 });
 

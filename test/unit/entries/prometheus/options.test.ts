@@ -81,15 +81,15 @@ describe('prometheusSink', () => {
     [{ labels: { team: 7 } }, '`prometheusSink.labels.team` must be a text, got `7` (number).'],
     [
       { labels: { 'my-team': 'a' } },
-      '`prometheusSink.labels` must be an object whose keys are label names of Prometheus, got `"my-team"` (string).',
+      '`prometheusSink.labels` must be an object whose keys are letters, digits and `_`, without a digit or `__` first, and not `le`, got `"my-team"` (string).',
     ],
     [
       { labels: { __name__: 'a' } },
-      '`prometheusSink.labels` must be an object whose keys are label names of Prometheus, got `"__name__"` (string).',
+      '`prometheusSink.labels` must be an object whose keys are letters, digits and `_`, without a digit or `__` first, and not `le`, got `"__name__"` (string).',
     ],
     [
       { labels: { le: 'a' } },
-      '`prometheusSink.labels` must be an object whose keys are label names of Prometheus, got `"le"` (string).',
+      '`prometheusSink.labels` must be an object whose keys are letters, digits and `_`, without a digit or `__` first, and not `le`, got `"le"` (string).',
     ],
     [{ registry: {} }, '`prometheusSink.registry` must be a Registry of prom-client, got an object.'],
     [
