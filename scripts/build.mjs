@@ -1,6 +1,16 @@
 // Builds the published files: a CommonJS bundle for each entry with their shared chunks, and the declarations that their exports reach.
 // CommonJS: applications in both formats load it on every Node of `engines`, and Jest loads nothing else.
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,6 +20,12 @@ import { run } from './install.mjs';
 import { buildPage } from './page.mjs';
 
 const COMPILED = resolve('.cache/compiled');
+/** The hash of all sources, written last: an interrupted build has none. */
+const STAMP = join(COMPILED, 'built-from');
+const PRODUCTS = ['dist/index.js', 'dist/bin/nestjs-perf.js', 'packages/load/dist/main.js'];
+const sources = hashSources();
+// Each command of the gate builds, and the sources are the same: ten seconds each.
+if ([...PRODUCTS, STAMP].every(existsSync) && readFileSync(STAMP, 'utf8') === sources) process.exit();
 for (const folder of ['dist', COMPILED]) rmSync(folder, { recursive: true, force: true });
 run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json']);
 
@@ -62,6 +78,23 @@ chmodSync('dist/bin/nestjs-perf.js', 0o755);
 // The load generator, a package of its own.
 rmSync('packages/load/dist', { recursive: true, force: true });
 run('node_modules/.bin/tsc', ['-p', 'packages/load']);
+writeFileSync(STAMP, sources);
+
+function hashSources() {
+  const listFiles = (folder) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name));
+  const configurations = ['tsconfig.json', 'tsconfig.build.json', 'packages/load/tsconfig.json', 'package.json'];
+  const installed = 'node_modules/.package-lock.json';
+  // The tests write the page's bundle beside the sources.
+  const written = join('src', 'dashboard', 'page-assets.js');
+  const hash = createHash('sha256');
+  const folders = ['src', 'packages/load/src', 'scripts'].flatMap(listFiles);
+  for (const file of [...folders, ...configurations, installed])
+    if (file !== written) hash.update(`${file}\0`).update(readFileSync(file));
+  return hash.digest('hex');
+}
 
 /** The place of a compiled file in the package. */
 function findTarget(file) {
