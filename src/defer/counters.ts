@@ -7,43 +7,42 @@ import type { DeferStats } from '../core/snapshot.js';
 /** The request that armed something. */
 export type Origin = Pick<RequestState, 'id' | 'traceparent' | 'pattern'>;
 
-export const nameOrigin = (origin: Origin | null) => ({
+export const describeOrigin = (origin: Origin | null) => ({
   requestId: origin?.id ?? null,
   route: origin?.pattern ?? null,
   traceparent: origin?.traceparent ?? null,
 });
 
-/** Names what ended, for a record. */
+/** The part of a record that does not depend on how the work ended. */
 export type Ended = Omit<DeferredRecord, 'kind' | 'at' | 'outcome' | 'error'>;
 
-export const unstarted = (
+export const describeUnstarted = (
   name: string,
   { requestId, route }: Pick<Ended, 'requestId' | 'route'>,
   durable: boolean,
 ): Ended => ({ name, requestId, route, durable, waitMs: 0, runMs: 0, attempt: 1 });
 
-/** States of an item: it waits and runs in this process, or is buffered on its way to a queue or store. The rest are ends. */
-const NOWHERE = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
-export type ItemState = keyof typeof NOWHERE;
+/** An item waits and runs in this process, or is buffered on its way to a queue or store. The other states are ends. */
+const NO_ITEMS = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
+export type ItemState = keyof typeof NO_ITEMS;
 
 type Outcome = DeferredRecord['outcome'];
 const COUNTED_AS = { completed: 'ran', failed: 'failed', timeout: 'failed', dropped: 'dropped' } as const;
 const SAID_AS = { failed: 'failed', timeout: 'timed out', dropped: 'dropped' };
 
-/** Counts every item from acceptance to its end: each is in one place, so the books always balance. */
+/** Counts every item from its acceptance on, each in exactly one state: the sums of `stats()` always add up. */
 export class Counters {
-  private readonly items = { ...NOWHERE };
-  /** How often items were tried, or sent, once more. */
+  private readonly items = { ...NO_ITEMS };
   retried = 0;
-  /** Jobs that their store runs here, and that are counted nowhere else before they end. */
-  jobs = 0;
+  /** Jobs that this process runs for the store: no state has them, because they counted where they were stored. */
+  runningJobs = 0;
   private expected = 0;
   private waiters: (() => void)[] = [];
   private closed = false;
 
   constructor(
     private readonly publish: ((record: DeferredRecord) => void) | null,
-    private readonly report: OncePerCause,
+    private readonly reporter: OncePerCause,
   ) {}
 
   stats(): DeferStats {
@@ -76,25 +75,25 @@ export class Counters {
     this.announceIdle();
   }
 
-  /** Items that are not counted yet, but may be soon: more of them, or fewer. */
+  /** Delays idleness for work that is still being prepared, and so in no state: +1 when that begins, -1 when it has ended. */
   expect(change: number): void {
     this.expected += change;
     this.announceIdle();
   }
 
-  /** Counts, records and reports the end of an item. `from` null: it was not counted yet; it is now, so that nothing goes uncounted. */
+  /** `from` null: it was not accepted yet, and counts as accepted and ended. */
   end(from: ItemState | null, item: Ended, outcome: Outcome, error: unknown = null): void {
     if (outcome === 'completed') this.record(item, outcome);
     else this.reportEnd(item, outcome, error);
     this.move(from, COUNTED_AS[outcome]);
   }
 
-  /** An attempt of a worker. The job was counted where it was stored, in whichever process: here only a failure counts, as one item more. */
-  ran(item: Ended, outcome: Exclude<Outcome, 'dropped'>, error: unknown, again: boolean): void {
-    // It was put back when the application closed.
+  /** Records an attempt of a worker. The job counted as completed where it was stored: only its final failure counts here, as one item more. */
+  endAttempt(item: Ended, outcome: Exclude<Outcome, 'dropped'>, error: unknown, willRetry: boolean): void {
+    // The store has put the job back: another process records it.
     if (this.closed) return;
     if (outcome === 'completed') this.record(item, outcome);
-    else if (!again) this.end(null, item, outcome, error);
+    else if (!willRetry) this.end(null, item, outcome, error);
     else {
       this.retried += 1;
       this.reportEnd(item, outcome, error);
@@ -110,7 +109,7 @@ export class Counters {
     this.record(item, outcome, reason);
     const cause = `deferred work "${item.name}" ${SAID_AS[outcome]}: ${reason}`;
     const more = outcome === 'dropped' ? '.' : ` (attempt ${item.attempt}). The response was not affected.`;
-    this.report.report(cause, `${cause}${more}`);
+    this.reporter.report(cause, `${cause}${more}`);
   }
 
   private announceIdle(): void {

@@ -11,12 +11,11 @@ import type { AnyWork, ClassWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { DeferredBatchWork, DeferredWork, JobQueue } from './deferred-work.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
-import { durableEntry } from './durable/entry.js';
-import type { Armed } from './item.js';
+import { makeDurableEntry } from './durable/entry.js';
+import { Room, type Armed } from './item.js';
 import { JobOutbox } from './outbox/job-outbox.js';
 import type { OutboxShared } from './outbox/outbox.js';
 import type { RequestWork } from './request-work.js';
-import { Room } from './room.js';
 import { BatchLane } from './tasks/batches.js';
 import { TaskItem, type Arming, type TaskRun, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
@@ -31,9 +30,9 @@ const LONG_DRAIN_MS = 1_000;
 /** Time between two checks of handlers and buffers while the engine drains, milliseconds. */
 const DRAIN_STEP_MS = 20;
 
-/** All deferred work of one application. `arm…` returns null when the overflow policy drops the work. @throws PERF_ERR_DEFER_FULL, PERF_ERR_SERIALIZE */
+/** All deferred work of one application. Its `arm…` methods return null when the overflow policy drops the work. @throws PERF_ERR_DEFER_FULL, PERF_ERR_SERIALIZE */
 export class DeferEngine {
-  /** Requests whose client has left, and whose handler is still busy. */
+  /** Requests whose client has left while their handler is busy: its end decides over their work. */
   readonly undecided = new Set<RequestWork>();
   readonly counters: Counters;
   /** Room for work of this process. Each outbox has its own: a store or queue that is away does not starve the others. */
@@ -41,12 +40,12 @@ export class DeferEngine {
   /** Null without a store. One outbox for all durable queues: they are on one server, so where one is away, all are. */
   readonly durable: DurableOutbox | null;
   private readonly queue: TaskQueue;
-  /** Batches of each work with `runBatch`, by the options that they run with. */
+  /** By instance with `runBatch`, then by the options that its batches run with. */
   private readonly lanes = new Map<DeferredBatchWork, Map<string, BatchLane>>();
   private readonly shared: OutboxShared;
   private readonly jobs = new Map<JobQueue, JobOutbox>();
-  /** Handlers that run, and whose work is not armed yet: a shutdown waits for them, `idle()` does not. */
-  private handlers = 0;
+  /** Decorated handlers that run, with work still to arm: a shutdown waits for them, `idle()` does not. */
+  private runningHandlers = 0;
   private workerStopped: Promise<void> | null = null;
   closed = false;
 
@@ -71,7 +70,7 @@ export class DeferEngine {
   }
 
   armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): Armed | null {
-    if (work.durable) return this.durable!.arm(durableEntry(work, data, arming.origin), arming.when);
+    if (work.durable) return this.durable!.arm(makeDurableEntry(work, data, arming.origin), arming.when);
     const id = work.id ?? randomUUID();
     if (work.kind === 'one') {
       const run: TaskRun = ({ info }) => {
@@ -113,10 +112,10 @@ export class DeferEngine {
     return new JobOutbox(queue, room, this.shared);
   }
 
-  /** Counts a handler that has started. Call the returned function once, when the handler's work is armed. */
+  /** Call the returned function once, when the handler's work is armed. */
   handlerStarted(): () => void {
-    this.handlers += 1;
-    return () => void (this.handlers -= 1);
+    this.runningHandlers += 1;
+    return () => void (this.runningHandlers -= 1);
   }
 
   stats(): DeferStats {
@@ -130,22 +129,22 @@ export class DeferEngine {
   /** Why there is no room for new work: a reason for each that is full. */
   whyFull(): string[] {
     const { room, durable } = this;
-    const rooms = durable?.needsMemory === true ? [room, durable.room] : [room];
+    const rooms = durable?.lacksDisk === true ? [room, durable.room] : [room];
     return rooms.filter(({ left }) => left <= 0).map(({ whyFull }) => whyFull);
   }
 
-  /** Finishes or hands over what was accepted, within the deadline. What comes later is accepted as well, until {@link drain}. */
+  /** Finishes or hands over accepted work, within the deadline. New work is still accepted, until {@link drain}. */
   async finish(deadlineMs: number): Promise<void> {
     const startedMs = performance.now();
     const leftMs = (): number => Math.max(0, deadlineMs - (performance.now() - startedMs));
-    this.queue.hurry();
+    this.queue.retryAllNow();
     const waiting = setTimeout(() => this.reportWaits(deadlineMs), LONG_DRAIN_MS).unref();
     this.workerStopped ??= this.durable?.stopWorker(leftMs()) ?? Promise.resolve();
     await within(leftMs(), () => this.drained());
     await this.workerStopped;
-    // A handler that has not ended by now has probably given up writing to its client.
+    // A handler still busy for a client that left may wait for ever: it counts as successful.
     for (const work of this.undecided) work.handlerEnded(true);
-    // The last durable jobs may have deferred something themselves.
+    // The last durable jobs may have deferred work themselves.
     await within(Math.max(LAST_MS, leftMs()), () => this.drained());
     clearTimeout(waiting);
   }
@@ -184,14 +183,14 @@ export class DeferEngine {
 
   private reportWaits(deadlineMs: number): void {
     const { pending, running } = this.stats();
-    const handlers = Math.max(this.handlers, this.undecided.size);
-    const waits = `${handlers} handlers and ${pending + running + this.counters.jobs} deferred tasks`;
+    const handlers = Math.max(this.runningHandlers, this.undecided.size);
+    const waits = `${handlers} handlers and ${pending + running + this.counters.runningJobs} deferred tasks`;
     this.shared.report('the shutdown waits', `The shutdown waits for ${waits}, ${deadlineMs} ms at the most.`);
   }
 
+  /** Resolves when no handler runs and no work is left. */
   private async drained(): Promise<void> {
-    // The end of a handler decides over its work: it may fail after its client has left.
-    const isHandling = (): boolean => this.handlers > 0 || this.undecided.size > 0;
+    const isHandling = (): boolean => this.runningHandlers > 0 || this.undecided.size > 0;
     while (!this.closed && (isHandling() || !this.counters.idle)) {
       // Items that a task buffers during the drain must not wait for a full batch.
       for (const lane of [...this.allLanes(), ...this.jobs.values()]) lane.flush();

@@ -16,10 +16,10 @@ import { DurableWorker } from './durable/durable-worker.js';
 import { HandlerWorks } from './decorator/handler-works.js';
 import { WorkProviders } from './decorator/work-providers.js';
 
-/** Dead letters for the page. */
-const NEWEST = 30;
+/** The dashboard lists the newest dead letters. */
+const DEAD_LETTERS_SHOWN = 30;
 
-/** Deferred work, wired to one application's requests. Exists with the feature off as well, and refuses calls then. */
+/** Deferred work of one application. With the feature off its engine is null, and its service throws. */
 export class DeferFeature implements Feature {
   readonly service: Deferrer;
   readonly engine: DeferEngine | null;
@@ -116,7 +116,9 @@ export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {
       (options: ResolvedDeferOptions | null, application: PerfApplication) => new DeferFeature(options, application),
     ),
     providePort(RejectedList, DeferFeature, ({ engine }): RejectedList | null => {
-      return engine && { rejected: async () => engine.durable?.dead.list(-NEWEST, NEWEST) ?? [] };
+      return (
+        engine && { rejected: async () => engine.durable?.dead.list(-DEAD_LETTERS_SHOWN, DEAD_LETTERS_SHOWN) ?? [] }
+      );
     }),
   ],
 };

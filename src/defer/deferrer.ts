@@ -17,7 +17,7 @@ import type {
   EnqueueOptions,
   JobQueue,
 } from './deferred-work.js';
-import { durableEntry } from './durable/entry.js';
+import { makeDurableEntry } from './durable/entry.js';
 import type { RejectedWork } from './spill/dead-letters.js';
 import { openRequestWork } from './request-work.js';
 import type { Armed } from './item.js';
@@ -25,7 +25,7 @@ import { TaskSequence, type Arming } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 import { isThenable } from '../core/thenable.js';
 
-/** Infers no T: `NoInfer`, which TypeScript has from 5.4 on. */
+/** `NoInfer`, which TypeScript has from 5.4 on only: T comes from the class alone. */
 type GivenFor<T> = [T][T extends unknown ? 0 : never];
 
 /** Deferrers of the applications that run in this process: `defer()` outside a request has no application. */
@@ -37,13 +37,13 @@ export const offError = (what: string): PerfError =>
     `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot().`,
   );
 
-const NOBODY_RUNS =
+const NO_APPLICATION =
   '`defer()` needs an application that imports PerfModule and has booted, and none runs in this process. ' +
   'Call it within a request, or between the end of the boot and `app.close()`.';
 
 const DEFER = 'deferrer.defer()';
 const ENQUEUE = 'deferrer.enqueue()';
-/** A stream may enqueue for hours. */
+/** Names of enqueued work that a request retains for `expectWork()`: a stream may enqueue for hours. */
 const MAX_COMMITTED = 1_000;
 
 const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', message);
@@ -54,7 +54,7 @@ export class Deferrer {
   works: WorkProviders | null = null;
   /** @internal */
   booted = false;
-  /** By method and class: calls without options share it. */
+  /** Plans of calls without options, by method and class. */
   private readonly planned = { [DEFER]: new Map<Type, ClassWork>(), [ENQUEUE]: new Map<Type, ClassWork>() };
 
   /** @internal */
@@ -75,13 +75,13 @@ export class Deferrer {
    */
   defer<T>(work: Type<DeferredWork<T> | DeferredBatchWork<T>>, data: GivenFor<T>, options?: EnqueueOptions): void;
   defer(work: Type<AnyWork> | ((info: DeferInfo) => unknown), ...more: [unknown?, EnqueueOptions?]): void {
-    const engine = this.enabled(DEFER);
+    const engine = this.requireEngine(DEFER);
     if (typeof work !== 'function') throw misuse(`\`${DEFER}\` takes a function or a class, got ${typeof work}.`);
     if (isClass(work)) {
       const planned = this.planClass(work, more[1], DEFER);
       this.arm(null, (arming) => {
         const instance = planned.durable ? null : planned.provide(arming.origin?.frameworkRequest);
-        // A failure to make it is reported when it runs.
+        // A class that cannot be instantiated is reported when the task runs.
         if (isThenable(instance)) instance.catch(() => {});
         return engine.armClass(planned, instance!, more[0], arming);
       });
@@ -109,7 +109,7 @@ export class Deferrer {
     data: GivenFor<T>,
     options?: EnqueueOptions,
   ): Promise<{ id: string }> {
-    const engine = this.enabled(ENQUEUE);
+    const engine = this.requireEngine(ENQUEUE);
     if (typeof work !== 'function' || !isClass(work)) {
       throw misuse(`\`${ENQUEUE}\` takes a class, got ${typeof work}: a worker finds work by its class.`);
     }
@@ -118,7 +118,7 @@ export class Deferrer {
     }
     const planned = this.planClass(work, options, ENQUEUE);
     const origin = currentRequest(this.requests);
-    const entry = durableEntry(planned, data, origin);
+    const entry = makeDurableEntry(planned, data, origin);
     await engine.durable!.enqueue(entry);
     if (origin !== null) pushBounded(openRequestWork(origin, engine.undecided).committed, planned.name, MAX_COMMITTED);
     return { id: entry.id };
@@ -152,7 +152,7 @@ export class Deferrer {
    * @throws PERF_ERR_SERIALIZE when `data` is no JSON, and what {@link defer} throws
    */
   addJob(queue: JobQueue, name: string, data: unknown, options?: object): void {
-    const engine = this.enabled('deferrer.addJob()');
+    const engine = this.requireEngine('deferrer.addJob()');
     if (typeof queue?.addBulk !== 'function') {
       throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
@@ -161,7 +161,7 @@ export class Deferrer {
 
   /** Resolves when nothing is pending, running, or waiting to be stored, and no ended response still awaits its close. */
   async idle(): Promise<void> {
-    const { counters } = this.enabled('deferrer.idle()');
+    const { counters } = this.requireEngine('deferrer.idle()');
     await holdingProcess(async () => {
       do {
         await this.requests.settled();
@@ -177,31 +177,31 @@ export class Deferrer {
    * @throws PERF_ERR_OFF
    */
   async rejected(page?: { offset?: number; limit?: number }): Promise<RejectedWork[]> {
-    return this.enabled('deferrer.rejected()').durable?.dead.list(page?.offset, page?.limit) ?? [];
+    return this.requireEngine('deferrer.rejected()').durable?.dead.list(page?.offset, page?.limit) ?? [];
   }
 
   /** Sends dead letters again under their ids: those with these ids, or all. Resolves with how many there was room for. @throws PERF_ERR_OFF */
   async resend(ids?: readonly string[]): Promise<number> {
-    return (await this.enabled('deferrer.resend()').durable?.resend(ids)) ?? 0;
+    return (await this.requireEngine('deferrer.resend()').durable?.resend(ids)) ?? 0;
   }
 
   /** Counters since the application started. */
   stats(): DeferStats {
-    return this.enabled('deferrer.stats()').stats();
+    return this.requireEngine('deferrer.stats()').stats();
   }
 
   /** Arms work in the current request; outside of one it is committed at once. */
   private arm(when: DeferWhen | null, arm: (arming: Arming & { origin: RequestState | null }) => Armed | null): void {
     const origin = currentRequest(this.requests);
     const requestWork = origin && openRequestWork(origin, this.engine!.undecided);
-    const armed = arm({ when, origin, sequence: requestWork ?? new TaskSequence() });
+    const armed = arm({ when, origin, sequence: requestWork?.sequence ?? new TaskSequence() });
     if (requestWork === null) return armed?.commit(null);
     if (armed === null) return;
     requestWork.arm(armed);
     if (armed.written !== undefined && origin!.response !== null) requestWork.delayEnd(origin!.response);
   }
 
-  private enabled(what: string): DeferEngine {
+  private requireEngine(what: string): DeferEngine {
     if (this.engine === null) throw offError(what);
     return this.engine;
   }
@@ -214,7 +214,7 @@ export class Deferrer {
     const owner = requestContext.getStore()?.owner;
     const all = [...runningDeferrers].filter(({ requests }) => owner === undefined || requests === owner);
     const found = all.find(({ engine, booted }) => engine?.closed === false && booted) ?? all[0];
-    if (found === undefined) throw new PerfError('PERF_ERR_OFF', NOBODY_RUNS);
+    if (found === undefined) throw new PerfError('PERF_ERR_OFF', NO_APPLICATION);
     if (found.engine === null) throw offError('defer()');
     return found;
   }

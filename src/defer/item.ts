@@ -1,45 +1,47 @@
-import type { PerfError } from '../core/perf.error.js';
-import { unstarted, type Counters, type Ended, type ItemState } from './counters.js';
+import { LinkedList, type Linked } from '../core/linked-list.js';
+import { PerfError } from '../core/perf.error.js';
+import { describeUnstarted, type Counters, type Ended, type ItemState } from './counters.js';
+import type { DeferOverflow } from './defer.options.js';
 import type { DeferWhen } from './deferred-work.js';
-import type { Occupant, Room } from './room.js';
 
-/** The call of a decorated handler that has armed work. */
+/** One call of a decorated handler, on the work that it has armed. */
 export interface HandlerCall {
+  /** The works of its decorators: the same object for each call of the handler. */
   readonly works: object;
-  /** How many works its request had armed when it began. */
-  readonly place: number;
-  /** It may be tried again. */
+  /** How much work its request had armed when the call began. */
+  readonly armedBefore: number;
+  /** An interceptor may call the handler again: its work is then armed anew. */
   readonly hasFailed: boolean;
 }
 
-/** Work that was armed during a request; it is either committed or discarded, once. */
+/** Work of a request that is still open: its end either commits or discards the work, once. */
 export interface Armed {
   readonly name: string;
-  /** Null is the default: success while the request is open, anything once it has been decided. */
+  /** Null, the default: as `'success'`; as `'always'` for work that is armed after the request's end. */
   readonly when: DeferWhen | null;
-  /** Resolves, and never rejects, when it is on disk, or not in time: with why a route answers 503 then. The answer waits for it. */
+  /** Delays the response until the work is on disk. Resolves with null, or with the error for which a route answers 503; never rejects. */
   readonly written?: Promise<PerfError | null>;
-  /** The line in which it waits. */
-  line?: Armed[] | null;
-  /** The call of a decorated handler that has armed it. */
+  /** The list that holds it: `drop()` takes it out there. */
+  waitsIn?: Armed[] | null;
+  /** Null for work that no decorator has armed. */
   call?: HandlerCall | null;
   commit(status: number | null): void;
   discard(): void;
 }
 
-/** One piece of work, from the moment it is armed until its end: it takes room, and is counted in one place. */
-export abstract class Item implements Armed, Occupant {
-  previous: Occupant | null = null;
-  next: Occupant | null = null;
-  /** Final status of the response; null outside a request, and when it is replayed. */
+/** One piece of work, from the moment it is armed until its end: it takes room, and counts in one state. */
+export abstract class Item implements Armed, Linked<Item> {
+  previous: Item | null = null;
+  next: Item | null = null;
+  /** Final status of the response; null outside a request, and for work that a crash has left on disk. */
   status: number | null = null;
   acceptedMs = performance.now();
-  line: Armed[] | null = null;
+  waitsIn: Armed[] | null = null;
   call: HandlerCall | null = null;
   hasRoom = false;
-  /** It was dropped or discarded, or has left this process. */
+  /** It was dropped, discarded or stored. */
   isOver = false;
-  /** State in which it is counted; null while it is armed. */
+  /** Null while it is armed: it counts from its acceptance on. */
   state: ItemState | null = null;
 
   constructor(
@@ -51,8 +53,10 @@ export abstract class Item implements Armed, Occupant {
     private readonly counters: Counters,
   ) {}
 
-  abstract readonly names: Pick<Ended, 'requestId' | 'route'>;
+  /** The request that armed it, for its record. */
+  abstract readonly request: Pick<Ended, 'requestId' | 'route'>;
 
+  /** Hands it to its queue or outbox. */
   protected abstract accept(): void;
 
   commit(status: number | null): void {
@@ -70,13 +74,11 @@ export abstract class Item implements Armed, Occupant {
     return false;
   }
 
-  /** Counts it there instead of where it was. */
   enter(state: ItemState): void {
     this.counters.move(this.state, state);
     this.state = state;
   }
 
-  /** It has run; or a queue or store has taken it, or refuses it for good. */
   end(outcome: 'completed' | 'failed' | 'timeout', error: unknown, ended: Ended): void {
     this.counters.end(this.state, ended, outcome, error);
   }
@@ -87,15 +89,103 @@ export abstract class Item implements Armed, Occupant {
   }
 
   drop(why: string, attempt = 1): void {
-    const at = this.line?.indexOf(this) ?? -1;
-    if (at >= 0) this.line!.splice(at, 1);
+    const at = this.waitsIn?.indexOf(this) ?? -1;
+    if (at >= 0) this.waitsIn!.splice(at, 1);
     this.discard();
     this.counters.end(this.state, this.describeEnd(null, 0, attempt), 'dropped', why);
   }
 
-  /** For its record. `startedMs` null: it has not started. */
+  /** Its record. `startedMs` null: it has not started. */
   describeEnd(startedMs: number | null = null, runMs = 0, attempt = 1): Ended {
     const waitMs = Math.max(0, (startedMs ?? performance.now()) - this.acceptedMs);
-    return { ...unstarted(this.name, this.names, this.durable), waitMs, runMs, attempt: Math.max(1, attempt) };
+    return {
+      ...describeUnstarted(this.name, this.request, this.durable),
+      waitMs,
+      runMs,
+      attempt: Math.max(1, attempt),
+    };
+  }
+}
+
+const REPLACED = 'newer work took its place';
+
+/** A bound of items and bytes. An item takes room when it is armed: work of requests that are still open is bounded as well. */
+export class Room {
+  private items = 0;
+  private bytes = 0;
+  /** Items that `'drop-old'` may drop, oldest first. */
+  private readonly droppable = new LinkedList<Item>();
+  onReleased: () => void = () => {};
+
+  constructor(
+    readonly overflow: DeferOverflow,
+    private readonly maxItems: number,
+    private readonly maxBytes: number = Infinity,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.items === 0;
+  }
+
+  /** How many more items fit in. */
+  get left(): number {
+    return this.bytes < this.maxBytes ? this.maxItems - this.items : 0;
+  }
+
+  /** False when it is full. One item alone fits in whatever its size. */
+  tryTake(item: Item): boolean {
+    if (this.items >= this.maxItems) return false;
+    if (this.items > 0 && this.bytes + item.bytes > this.maxBytes) return false;
+    this.takeAnyway(item);
+    this.droppable.add(item);
+    return true;
+  }
+
+  /** False when the overflow policy drops the item. @throws PERF_ERR_DEFER_FULL with `'reject'` */
+  takeByPolicy(item: Item): boolean {
+    if (this.tryTake(item)) return true;
+    if (this.overflow === 'reject') throw this.makeFullError(item.name);
+    // An item larger than the whole room does not fit even when all others are dropped.
+    if (this.overflow === 'drop-new' || item.bytes > this.maxBytes) return false;
+    while (this.droppable.first !== null) {
+      this.droppable.first.drop(REPLACED);
+      if (this.tryTake(item)) return true;
+    }
+    return false;
+  }
+
+  /** For accepted work that comes back: it can be neither refused nor dropped. */
+  takeAnyway(item: Item): void {
+    item.hasRoom = true;
+    this.items += 1;
+    this.bytes += item.bytes;
+  }
+
+  /** From here on `'drop-old'` cannot drop it: it is on disk, or on its way. */
+  pin(item: Item): void {
+    this.droppable.delete(item);
+  }
+
+  release(item: Item): void {
+    if (!item.hasRoom) return;
+    item.hasRoom = false;
+    this.droppable.delete(item);
+    this.items -= 1;
+    this.bytes -= item.bytes;
+    this.onReleased();
+  }
+
+  get whyFull(): string {
+    return this.items >= this.maxItems
+      ? `${this.maxItems} were waiting already (defer.maxPending)`
+      : `what waits holds nearly ${this.maxBytes} bytes already (defer.maxPendingBytes)`;
+  }
+
+  makeFullError(name: string): PerfError {
+    return new PerfError(
+      'PERF_ERR_DEFER_FULL',
+      `no room for deferred work "${name}": ${this.whyFull}. ` +
+        'Answer 503 and let the client come back, raise that bound, or choose another `defer.overflow`.',
+    );
   }
 }

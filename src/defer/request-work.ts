@@ -5,50 +5,50 @@ import type { DeferWhen } from './deferred-work.js';
 import type { Armed, HandlerCall } from './item.js';
 import { TaskSequence } from './tasks/task.js';
 
-/** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
+/** A handler that has not ended so long after its client left counts as successful: its stream may never end. */
 const GRACE_MS = 30_000;
 
-/** Work that one request has armed, in order. The final status decides over it; without one, the end of the handler does. */
-export class RequestWork extends TaskSequence {
+/** Work that one request has armed, in order. The final status commits or discards it; without a status, the end of the handler. */
+export class RequestWork {
   private armed: Armed[] = [];
   private decision: { readonly status: number | null; readonly success: boolean } | null = null;
-  /** Set when the client has left before there was a status. */
+  /** Set when the client has left before the response had a status. */
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
-  /** Names of the work that was not discarded. */
+  /** Runs its in-process tasks one after the other. */
+  readonly sequence = new TaskSequence();
+  /** Names for `expectWork()` of `nestjs-perf/testing`. */
   readonly committed: string[] = [];
-  /** With the first refusal of what has not been answered yet. */
-  written: Promise<PerfError | null> | null = null;
+  /** Resolves when all is on disk, with the first refusal; null when nothing is being written. */
+  writes: Promise<PerfError | null> | null = null;
   private delaysEnd = false;
 
   /** @param undecided requests whose client has left and whose handler is still busy */
-  constructor(private readonly undecided: Set<RequestWork>) {
-    super();
-  }
+  constructor(private readonly undecided: Set<RequestWork>) {}
 
   get size(): number {
     return this.armed.length;
   }
 
-  /** Work of a decorated handler runs before that of the decorated methods which it has called. */
+  /** Work of a decorated handler goes before that of the decorated methods it has called, which ended and armed theirs before it. */
   arm(entry: Armed, call: HandlerCall | null = null): void {
     if (entry.written !== undefined && this.decision === null) this.waitFor(entry.written);
     if (this.decision !== null) return this.settle(entry, entry.when ?? 'always');
-    [entry.line, entry.call] = [this.armed, call];
-    const isCalled = ({ call: other }: Armed, at: number): boolean =>
-      call !== null && at >= call.place && (other?.works ?? call.works) !== call.works;
-    const at = this.armed.findIndex(isCalled);
+    [entry.waitsIn, entry.call] = [this.armed, call];
+    const isOfCalled = ({ call: other }: Armed, at: number): boolean =>
+      call !== null && at >= call.armedBefore && (other?.works ?? call.works) !== call.works;
+    const at = this.armed.findIndex(isOfCalled);
     this.armed.splice(at < 0 ? this.armed.length : at, 0, entry);
     if (this.abandoned !== null) this.watch(this.abandoned);
   }
 
-  /** Nothing that is on disk is kept: a request may last for hours. */
+  /** Forgets writes that have ended: a request may last for hours. */
   private waitFor(written: Promise<PerfError | null>): void {
-    const all: Promise<PerfError | null> = Promise.all([this.written, written]).then(([before, now]) => {
-      if (this.written === all) this.written = null;
+    const all: Promise<PerfError | null> = Promise.all([this.writes, written]).then(([before, now]) => {
+      if (this.writes === all) this.writes = null;
       return before ?? now;
     });
-    this.written = all;
+    this.writes = all;
   }
 
   /** Delays the last byte of the response until its durable work is on disk. */
@@ -57,14 +57,14 @@ export class RequestWork extends TaskSequence {
     this.delaysEnd = true;
     const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
     response.end = (...parameters: unknown[]) => {
-      const { written } = this;
-      if (written === null) return end(...parameters);
-      void written.then(() => end(...parameters));
+      const { writes } = this;
+      if (writes === null) return end(...parameters);
+      void writes.then(() => end(...parameters));
       return response;
     };
   }
 
-  /** Takes back what a handler has armed when it failed: it is tried again. */
+  /** Discards work of the handler's failed call before an interceptor's next one. */
   retract(works: object): void {
     for (const entry of this.armed.filter(({ call }) => call?.hasFailed === true && call.works === works)) {
       this.armed.splice(this.armed.indexOf(entry), 1);
@@ -81,12 +81,11 @@ export class RequestWork extends TaskSequence {
     if (this.armed.length > 0) this.watch(response);
   }
 
-  /** The handler has ended, which decides where no status has. */
   handlerEnded(success: boolean): void {
     if (this.abandoned !== null) this.decide(499, success);
   }
 
-  /** The handler may still fail after its client has left: its unread answer decides. Only requests that were abandoned with work armed pay for this. */
+  /** A handler may still fail after its client has left: its status, which no client reads, decides then. */
   private watch(response: ServerResponse): void {
     if (this.watching !== null) return;
     this.undecided.add(this);
@@ -97,7 +96,7 @@ export class RequestWork extends TaskSequence {
       answered();
       return end(...parameters);
     };
-    // A stream never ends a response that is gone: it emits `unpipe` where it was at it, `pipe` where it comes too late.
+    // A stream never ends a response that is gone: it emits `unpipe` if it was piped before, `pipe` if it is piped now.
     response.once('unpipe', answered).once('pipe', answered);
   }
 
@@ -108,7 +107,7 @@ export class RequestWork extends TaskSequence {
     this.undecided.delete(this);
     const { armed } = this;
     this.armed = [];
-    for (const entry of armed) entry.line = null;
+    for (const entry of armed) entry.waitsIn = null;
     for (const entry of armed) this.settle(entry, entry.when ?? 'success');
   }
 
@@ -120,7 +119,6 @@ export class RequestWork extends TaskSequence {
   }
 }
 
-/** Work that a request has armed; made at the first call. */
 export function openRequestWork(state: RequestState, undecided: Set<RequestWork>): RequestWork {
   if (state.work !== null) return state.work as RequestWork;
   const work = new RequestWork(undecided);
@@ -130,6 +128,6 @@ export function openRequestWork(state: RequestState, undecided: Set<RequestWork>
   return work;
 }
 
-/** Whether a response or handler with this end is one that work waits for. */
+/** Whether work with this `when` runs after a response, or a handler, that ended like this. */
 export const runsAfter = (when: DeferWhen | null, success: boolean): boolean =>
   when === 'always' || (when === 'success') === success;

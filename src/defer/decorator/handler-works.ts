@@ -5,7 +5,7 @@ import type { PerfRequest } from '../../core/perf-request.js';
 import { PerfError } from '../../core/perf.error.js';
 import { isThenable } from '../../core/thenable.js';
 import type { RequestState, RunsHandlers } from '../../request/request-state.js';
-import { nameOrigin, unstarted } from '../counters.js';
+import { describeOrigin, describeUnstarted } from '../counters.js';
 import type { DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import { openRequestWork, type RequestWork, runsAfter } from '../request-work.js';
@@ -16,28 +16,26 @@ import type { AnyWork, ClassWork, WorkProviders } from './work-providers.js';
 
 type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; readonly run: DeferFunction });
 
-/** The works of a decorated method as a controller runs it. */
+/** The works of a decorated method, resolved for one controller. */
 interface Plan {
   readonly works: readonly PlannedWork[];
-  /** The method returns server-sent events, which have no result. */
-  readonly streams: boolean;
+  /** Server-sent events have no result. */
+  readonly sendsEvents: boolean;
 }
 
-/** An error: there is no room for it, and the route answers 503. */
-type Ready = Armed | PerfError | null;
+/** Null: it declined, or was dropped. An error: it found no room, and the route answers 503. */
+type Armament = Armed | PerfError | null;
 
 interface HandlerEnd extends Plan {
   readonly origin: RequestState;
-  /** Work that its request has armed. */
   readonly requestWork: RequestWork;
-  /** The number of works that the request had armed when the handler began. */
-  readonly place: number;
+  readonly armedBefore: number;
   result: unknown;
   error: unknown;
   success: boolean;
 }
 
-/** Runs decorated handlers, and arms their works at their end. */
+/** Runs decorated handlers, and arms the works of each when it has ended. */
 export class HandlerWorks implements RunsHandlers {
   /** By declaration, then by controller class. */
   private readonly plans = new Map<Declaration, Map<unknown, Plan>>();
@@ -47,11 +45,11 @@ export class HandlerWorks implements RunsHandlers {
     private readonly providers: WorkProviders,
   ) {}
 
-  /** Called at boot; at the first call where another decorator hides the method, or an overriding method calls it. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE */
-  plan(declaration: Declaration, controller: unknown, handler: string, streams = false): Plan {
+  /** Called at boot; or at the first call of a method that the boot did not see: another decorator hides it, or an override calls it. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE */
+  plan(declaration: Declaration, controller: unknown, handler: string, sendsEvents = false): Plan {
     const plans = getOrAdd(this.plans, declaration, () => new Map<unknown, Plan>());
     const planOne = (work: DeclaredWork): PlannedWork => this.planOne(work, controller as Type, handler);
-    return getOrAdd(plans, controller, () => ({ works: declaration.works.map(planOne), streams }));
+    return getOrAdd(plans, controller, () => ({ works: declaration.works.map(planOne), sendsEvents }));
   }
 
   private planOne(work: DeclaredWork, controller: Type, handler: string): PlannedWork {
@@ -59,20 +57,29 @@ export class HandlerWorks implements RunsHandlers {
     return this.providers.plan(work.type, work, handler, controller);
   }
 
-  /** A method that returns no promise still returns none, except where its works must be made or be on disk first. */
+  /** A handler without a promise still returns none, unless its works are request-scoped or must be on disk first. */
   runHandler(declaration: Declaration, controller: unknown, origin: RequestState, proceed: () => unknown): unknown {
     const type = (controller as object | null | undefined)?.constructor;
     const known = this.plans.get(declaration)?.get(type);
-    const { works, streams } = known ?? this.plan(declaration, type, `${type?.name}.${declaration.method.name}`);
+    const { works, sendsEvents } = known ?? this.plan(declaration, type, `${type?.name}.${declaration.method.name}`);
     const requestWork = openRequestWork(origin, this.engine.undecided);
-    // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
+    // An interceptor may have called the handler before: what that failed call has armed goes.
     requestWork.retract(works);
-    const place = requestWork.size;
-    const end = { works, streams, origin, requestWork, place, result: undefined, error: null, success: false };
+    const armedBefore = requestWork.size;
+    const end = {
+      works,
+      sendsEvents,
+      origin,
+      requestWork,
+      armedBefore,
+      result: undefined,
+      error: null,
+      success: false,
+    };
     const ended = this.engine.handlerStarted();
     try {
       const value = this.proceed(end, proceed);
-      if (isThenable(value)) return settle(value, ended);
+      if (isThenable(value)) return callAfter(value, ended);
       ended();
       return value;
     } catch (error) {
@@ -92,7 +99,7 @@ export class HandlerWorks implements RunsHandlers {
 
   private async afterPromise(end: HandlerEnd, pending: unknown): Promise<unknown> {
     try {
-      // A lazy query runs when it is awaited: once, here.
+      // A query builder runs its query each time it is awaited: only here.
       return await this.afterValue(end, await pending);
     } catch (error) {
       return this.fail(end, error);
@@ -100,13 +107,12 @@ export class HandlerWorks implements RunsHandlers {
   }
 
   private afterValue(end: HandlerEnd, value: unknown): unknown {
-    if (isObservable(value) && !end.streams) return this.afterStream(end, value);
-    const armed = this.succeed(end, end.streams ? undefined : value);
-    // At once where there is nothing to wait for.
+    if (isObservable(value) && !end.sendsEvents) return this.afterStream(end, value);
+    const armed = this.succeed(end, end.sendsEvents ? undefined : value);
     return armed === undefined ? value : armed.then(() => value);
   }
 
-  /** An observable is one value: its last, once it has completed, as it is for Nest. */
+  /** An observable counts as its last value, once it has completed, as it does for Nest. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
     return new Observable((subscriber) => {
       const handled = this.engine.handlerStarted();
@@ -115,7 +121,7 @@ export class HandlerWorks implements RunsHandlers {
         const subscription = values.subscribe({ next: (value) => (last[0] = value), error: reject, complete: resolve });
         subscriber.add(() => {
           subscription.unsubscribe();
-          // By `timeout()` for example. Once it is over, this changes nothing.
+          // Unsubscribed by `timeout()`, for example. Without effect once it has completed.
           reject(new Error('its observable was given up'));
         });
       });
@@ -139,7 +145,7 @@ export class HandlerWorks implements RunsHandlers {
     return this.armAll(Object.assign(end, { result, success: true }));
   }
 
-  /** Throws the error of the handler, once its works are armed, or the 503 of a handler that has succeeded. */
+  /** Throws the handler's error once its works are armed; or the 503 of `succeed()`, whose works are armed already. */
   private fail(end: HandlerEnd, error: unknown): Promise<never> {
     const armed = end.success ? undefined : this.armAll(Object.assign(end, { error }));
     if (armed === undefined) throw error;
@@ -148,33 +154,33 @@ export class HandlerWorks implements RunsHandlers {
     });
   }
 
-  /** Resolves when all of it is armed: what must be on disk is. Undefined: it is already. */
+  /** Resolves when all works are armed, and on disk where they must be. Undefined: they are already. */
   private armAll(end: HandlerEnd): Promise<void> | undefined {
-    const armings = end.works.map((work) => this.armFor(work, end));
-    if (!armings.some(isThenable)) return this.place(end, armings as Ready[]);
+    const armings = end.works.map((work) => this.armOrPostpone(work, end));
+    if (!armings.some(isThenable)) return this.addToRequest(end, armings as Armament[]);
     const ready = armings.map(async (armed) => await armed);
-    return Promise.all(ready).then((all) => this.place(end, all));
+    return Promise.all(ready).then((all) => this.addToRequest(end, all));
   }
 
-  private place(end: HandlerEnd, armings: readonly Ready[]): Promise<void> | undefined {
-    const { works, requestWork, place, success } = end;
+  private addToRequest(end: HandlerEnd, armings: readonly Armament[]): Promise<void> | undefined {
+    const { works, requestWork, armedBefore, success } = end;
     for (const armed of armings) {
-      if (armed !== null && !isRefusal(armed)) requestWork.arm(armed, { works, place, hasFailed: !success });
+      if (armed !== null && !isRefusal(armed)) requestWork.arm(armed, { works, armedBefore, hasFailed: !success });
     }
     const refusal = armings.find(isRefusal) ?? null;
     requestWork.handlerEnded(success && refusal === null);
     if (refusal !== null) throw noRoom(refusal);
-    return requestWork.written?.then((unwritten) => {
-      if (unwritten !== null && canAnswer(end)) throw noRoom(unwritten);
+    return requestWork.writes?.then((refused) => {
+      if (refused !== null && canAnswer(end)) throw noRoom(refused);
     });
   }
 
-  /** Work that the handler's end does not decide is prepared once the final status does: filters and interceptors may turn it. */
-  private armFor(work: PlannedWork, end: HandlerEnd): Ready | Promise<Ready> {
+  /** Work that does not suit the handler's end is prepared once the status is final: a filter may turn an error into a 200. */
+  private armOrPostpone(work: PlannedWork, end: HandlerEnd): Armament | Promise<Armament> {
     const when = work.when ?? 'success';
     if (runsAfter(when, end.success)) return this.armNow(work, when, end, canAnswer(end));
     const commit = (status: number | null): void => {
-      const commitOne = (armed: Ready): void => (isRefusal(armed) ? undefined : armed?.commit(status));
+      const commitOne = (armed: Armament): void => (isRefusal(armed) ? undefined : armed?.commit(status));
       const armed = this.armNow(work, when, end, false);
       if (!isThenable(armed)) return commitOne(armed);
       const { counters } = this.engine;
@@ -184,10 +190,15 @@ export class HandlerWorks implements RunsHandlers {
     return { name: work.name, when, commit, discard: () => {} };
   }
 
-  /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on; unless it `mayRefuse`. */
-  private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd, mayRefuse: boolean): Ready | Promise<Ready> {
+  /** Never throws: counts and reports an error of `prepare`, and the response goes on. With `mayRefuse`, returns the error for a lack of room. */
+  private armNow(
+    work: PlannedWork,
+    when: DeferWhen,
+    end: HandlerEnd,
+    mayRefuse: boolean,
+  ): Armament | Promise<Armament> {
     const failed = (error: unknown): PerfError | null => {
-      const item = unstarted(work.name, nameOrigin(end.origin), work.durable);
+      const item = describeUnstarted(work.name, describeOrigin(end.origin), work.durable);
       if (!isRefusal(error)) this.engine.counters.end(null, item, 'failed', error);
       else if (mayRefuse) return error;
       else this.engine.counters.end(null, item, 'dropped', 'there is no room for it (defer.maxPending)');
@@ -201,10 +212,10 @@ export class HandlerWorks implements RunsHandlers {
     }
   }
 
-  /** A promise for request-scoped work, which must be made first. */
+  /** A promise for a request-scoped class: Nest makes its instance first. */
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): Armed | null | Promise<Armed | null> {
     const { origin, requestWork } = end;
-    const arming = { when, origin, sequence: requestWork };
+    const arming = { when, origin, sequence: requestWork.sequence };
     if ('run' in work) {
       return this.engine.armTask(work, ({ details }) => work.run(makeContext(end, details.status)), arming);
     }
@@ -228,11 +239,11 @@ const isRefusal = (error: unknown): error is PerfError =>
 const noRoom = (cause: PerfError): Error =>
   new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
 
-/** The handler has succeeded, and has not answered by itself. */
+/** A handler that has sent its own answer, or threw, cannot be turned into a 503. */
 const canAnswer = ({ success, origin }: HandlerEnd): boolean => success && origin.response?.headersSent !== true;
 
-/** `finally()` of a promise that may be another one than the global: zone.js's, for example. */
-async function settle(pending: unknown, ended: () => void): Promise<unknown> {
+/** As `finally()`, which another library's promise may lack. */
+async function callAfter(pending: unknown, ended: () => void): Promise<unknown> {
   try {
     return await pending;
   } finally {
@@ -240,7 +251,7 @@ async function settle(pending: unknown, ended: () => void): Promise<unknown> {
   }
 }
 
-/** The handler's end as work reads it: a plain object without getters, which applications spread and log. */
+/** A plain object without getters: applications spread it and log it. */
 function makeContext({ result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
   return { request: origin.frameworkRequest as PerfRequest, result, error, status, requestId: origin.id };
 }

@@ -19,7 +19,7 @@ export function isClass(work: object): work is Type<AnyWork> {
   return isWork || Object.getOwnPropertyDescriptor(work, 'prototype')?.writable === false;
 }
 
-/** Finds a work class's instance, for one request or for one job; a promise only for a request-scoped provider. */
+/** Returns the instance of a class of work, for one request or one job; a promise only for a request-scoped provider. */
 export type ProvideWork = (request: unknown) => AnyWork | Promise<AnyWork>;
 
 export interface ProvidedWork {
@@ -32,8 +32,8 @@ export interface ProvidedWork {
 /** A class of work and how it is to run. */
 export interface ClassWork extends WorkOptions, ProvidedWork {
   readonly name: string;
-  /** For errors: where it was started. */
-  readonly place: string;
+  /** Its name in errors, with its handler where it has one. */
+  readonly label: string;
 }
 
 const noStoreError = (where: string, { name }: Type): PerfError =>
@@ -54,7 +54,7 @@ export class WorkProviders {
     private readonly hasStore: boolean,
   ) {}
 
-  /** Finds what jobs may run. @throws PERF_ERR_DEFER_WORK for two classes of one name */
+  /** Finds the classes that jobs may run. @throws PERF_ERR_DEFER_WORK for two classes of one name */
   scan(): void {
     this.scannedModules = this.modules.size;
     const declared: typeof this.declared = new Map();
@@ -72,7 +72,7 @@ export class WorkProviders {
     this.declared = declared;
   }
 
-  /** Queues of decorated classes: a process that has them works these off. */
+  /** Queues that classes name in `@DurableWork()`: this process works them off. */
   get queues(): string[] {
     return [...this.declared.values()].flatMap(({ type }) => readDurableWork(type)?.options.queue ?? []);
   }
@@ -87,8 +87,8 @@ export class WorkProviders {
     const provided = known ?? this.findProvider(type, controller, where);
     if (controller === null) this.provided.set(type, provided);
     const name = options.name ?? provided.durableName ?? type.name;
-    const place = controller === null ? name : `${name} of "${where}"`;
-    if (!options.durable || provided.durableName !== null) return { ...options, ...provided, name, place };
+    const label = controller === null ? name : `${name} of "${where}"`;
+    if (!options.durable || provided.durableName !== null) return { ...options, ...provided, name, label };
     throw new PerfError(
       'PERF_ERR_DEFER_WORK',
       `"${where}" defers durable work to ${type.name}, which workers do not run: its jobs have no name that stays. ` +
@@ -97,7 +97,7 @@ export class WorkProviders {
     );
   }
 
-  private findProvider(type: Type<AnyWork>, controller: Type | null, place: string): ProvidedWork {
+  private findProvider(type: Type<AnyWork>, controller: Type | null, usedBy: string): ProvidedWork {
     const wrapper = this.findWrapper(type, controller);
     const where = controller === null ? 'a module' : `the module that holds ${controller.name}`;
     let why = `but no module provides ${type.name}. Add it to the \`providers\` of ${where}.`;
@@ -107,7 +107,7 @@ export class WorkProviders {
       if (kind === 'one' || isStatic(wrapper)) return toProvided(type, wrapper, kind);
       why = 'whose `runBatch` serves many requests, but it is request-scoped or transient. Give it the default scope.';
     }
-    throw new PerfError('PERF_ERR_DEFER_WORK', `"${place}" defers to ${type.name}, ${why}`);
+    throw new PerfError('PERF_ERR_DEFER_WORK', `"${usedBy}" defers to ${type.name}, ${why}`);
   }
 
   /** The class of a job by its name, in a process that may have no controller at all; null where no module provides it. */

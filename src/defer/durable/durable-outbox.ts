@@ -3,30 +3,30 @@ import { PerfError } from '../../core/perf.error.js';
 import { describeReason } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import type { DeferWhen } from '../deferred-work.js';
-import { OutboxItem } from '../outbox/outbox-item.js';
-import { Outbox, type Group, type OutboxShared } from '../outbox/outbox.js';
-import type { Room } from '../room.js';
+import { Outbox, OutboxItem, type Group, type OutboxShared } from '../outbox/outbox.js';
+import type { Room } from '../item.js';
 import { DeadLetters } from '../spill/dead-letters.js';
 import { ProcessFolder } from '../spill/process-folder.js';
 import { Spill } from '../spill/spill.js';
 import type { DurableStore, DurableStoreHost } from './durable-store.js';
 import { makeDurableJob, type DurableEntry } from './entry.js';
 
-/** For a last word with the store, which nothing depends on any more, milliseconds. */
+/** Deadline for a store to pause, stop or close, beyond the one for its jobs, milliseconds. */
 const CLOSE_MS = 1_000;
-/** A store that owes its answer for so long gets the jobs again: ioredis may drop a command while it reconnects (redis/ioredis#2193). */
+/** A store that has not answered for so long gets the jobs again: ioredis may drop a command while it reconnects (redis/ioredis#2193). */
 const STORE_MS = 30_000;
-/** When the disk could not be read, it is read again so much later, milliseconds. */
+/** Wait before a failed read of the disk is repeated, milliseconds. */
 const READ_AGAIN_MS = 1_000;
-/** Upper limit of the files of dead letters, bytes: a file is not deleted before all that is in it may go. */
+/** Upper limit of the files of dead letters, bytes. More than the letters': a file is deleted when none of its letters is left. */
 const MAX_DEAD_BYTES = 64 * 1024 * 1024;
-/** A file may hold 30,000 small entries: to send them in one turn would block the loop for 100 ms and more. */
+/** A file may hold 30,000 small entries: sending all in one turn would block the loop for 100 ms and more. */
 const MAX_TAKEN_A_TURN = 1_000;
 
 type Item = OutboxItem<DurableEntry>;
 
-/** Durable work on its way to the store. With a spill it is on disk first, and stays there alone while memory has no room for it. */
+/** Durable work on its way to the store. With a spill each item is on disk first, and is only there while memory has no room. */
 export class DurableOutbox extends Outbox<DurableEntry> {
+  /** The store of the options, or its copy for this application. */
   readonly target: DurableStore;
   readonly dead: DeadLetters;
   private readonly folder: ProcessFolder | null;
@@ -46,18 +46,18 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     if (this.spill !== null) room.onReleased = () => void this.takeBack();
   }
 
-  /** No disk takes new work. */
-  get needsMemory(): boolean {
+  /** There is no spill, or it refuses new work. */
+  get lacksDisk(): boolean {
     return this.spill?.refuses !== false;
   }
 
-  /** How much is on disk and nowhere else, once it is closed: entries, and files of earlier processes that were not read. */
+  /** Rest on disk of a closed outbox: entries, and files of earlier processes that were not read. */
   get onDisk(): { readonly entries: number; readonly files: number } {
     const { entries = 0, unreadFiles: files = 0 } = this.spill ?? {};
     return { entries, files };
   }
 
-  /** Opens the store, and the spill, whose entries of earlier processes are sent. `host` is called by the store. */
+  /** Opens the store and the spill, and begins to send what earlier processes have left there. */
   async start(host: DurableStoreHost): Promise<void> {
     try {
       await this.target.start(host);
@@ -71,7 +71,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.adopted = this.adopt();
   }
 
-  /** Sends what processes that are gone have left, now and from time to time. */
+  /** Takes over files of processes that have ended, now and from time to time. */
   private async adopt(): Promise<void> {
     this.shared.counters.expect(1);
     await this.folder?.keepAdopting((files) => {
@@ -81,7 +81,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.shared.counters.expect(-1);
   }
 
-  /** The application begins to close: this process takes no durable work from its store any more. */
+  /** The application begins to close: this process takes no new jobs from the store. */
   pauseWorker(): Promise<void> {
     return this.callStore('pause its worker', CLOSE_MS, () => this.target.pauseWorker?.());
   }
@@ -112,23 +112,23 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     this.shared.report(cause, `${cause}: ${why}`);
   }
 
-  /** Null when the policy drops it. With a spill its room comes first, and the disk's where there is none. @throws PERF_ERR_DEFER_FULL with `'reject'` */
+  /** Null when the policy drops it. With a spill that takes it, work needs no room in memory. @throws PERF_ERR_DEFER_FULL with `'reject'` */
   arm(entry: DurableEntry, when: DeferWhen | null): Item | null {
     const { spill } = this;
     const item = new OutboxItem<DurableEntry>(this, entry, when);
-    if (spill !== null && (this.room.take(item) || !this.needsMemory)) return this.write(spill, item);
+    if (spill !== null && (this.room.tryTake(item) || !this.lacksDisk)) return this.write(spill, item);
     return item.takeRoom() ? item : null;
   }
 
-  /** Its answer waits for the disk. It may be stored sooner. */
   private write(spill: Spill, item: Item): Item {
     item.written = spill.append(item.parcel).then((place) => {
       if (place !== null) {
-        item.place = place;
-        this.room.keep(item);
+        item.diskPlace = place;
+        this.room.pin(item);
+        // The store, or the request's end, was faster than the disk.
         if (item.isOver) this.forget([item]);
-        // Its request may go on for long.
-        if (!item.hasRoom) item.dropData();
+        // Without room in memory its data is on disk only: its request may go on for long.
+        if (!item.hasRoom) item.parcel = { ...item.parcel, json: undefined };
       }
       return place === null && this.room.overflow === 'reject' ? unwrittenError(item.name) : null;
     });
@@ -141,14 +141,14 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     void item.written!.then(() => this.park(item));
   }
 
-  /** Memory has no room for it, and lets go of it where it is on disk. */
+  /** Leaves an item without room to the disk; or tries once more to find room where the disk has refused it. */
   private park(item: Item): void {
     const { room } = this;
-    if (item.place !== null) {
-      item.place.segment.park(item.place.offset);
+    if (item.diskPlace !== null) {
+      item.diskPlace.segment.park(item.diskPlace.offset);
       return void this.takeBack();
     }
-    if (!this.closed && room.take(item)) this.send(item);
+    if (!this.closed && room.tryTake(item)) this.send(item);
     else item.drop(this.closed ? 'the application has closed' : room.whyFull);
   }
 
@@ -161,24 +161,24 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     await new Promise<void>((resolve, reject) => {
       const ended = (error: Error | null): void => (error === null ? resolve() : reject(error));
       const item = new OutboxItem<DurableEntry>(this, entry, null, ended);
-      if (!room.take(item) && this.needsMemory) throw room.makeFullError(entry.name);
-      if (spill !== null) void this.write(spill, item).written!.then(() => item.place !== null && resolve());
+      if (!room.tryTake(item) && this.lacksDisk) throw room.makeFullError(entry.name);
+      if (spill !== null) void this.write(spill, item).written!.then(() => item.diskPlace !== null && resolve());
       this.add(item);
     });
   }
 
-  /** Sends dead letters with these ids again, all without ids; returns how many there was room for. */
+  /** Sends dead letters again, all without `ids`. Resolves with how many there was room for. */
   async resend(ids?: readonly string[]): Promise<number> {
     const { room, dead, spill } = this;
     const letters = dead.take(ids, Math.max(0, room.left));
     let sent = 0;
     const sending = letters.map(async (letter) => {
       const item = new OutboxItem<DurableEntry>(this, letter.entry);
-      if (spill !== null) item.place = await spill.append(letter.entry);
-      if (spill !== null && item.place === null) return dead.keep(letter);
+      if (spill !== null) item.diskPlace = await spill.append(letter.entry);
+      if (spill !== null && item.diskPlace === null) return dead.keep(letter);
       // A crash before this is on disk sends it twice, under one id.
       dead.delete(letter);
-      room.add(item);
+      room.takeAnyway(item);
       this.add(item);
       sent += 1;
     });
@@ -187,7 +187,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   protected override chooseGroup({ together, work, name, timeoutMs, attempts, options }: DurableEntry): Group {
-    // A bulk is of one queue; items that travel in one job share its options.
+    // A bulk goes to one queue; items of one job share the job's options.
     if (together === null) return { key: options.queue ?? '', limits: this.shared.limits, isOneJob: false };
     const key = JSON.stringify([work, name, timeoutMs, attempts, options, together]);
     return { key, limits: { maxJobs: together.maxItems, maxWaitMs: together.maxWaitMs }, isOneJob: true };
@@ -204,31 +204,31 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   override forget(items: readonly Item[]): void {
-    const places = items.flatMap(({ place }) => place ?? []);
+    const places = items.flatMap(({ diskPlace }) => diskPlace ?? []);
     if (places.length > 0) this.spill!.strike(places);
   }
 
-  /** Its entry is struck off once the dead letter is on disk; else it is sent again at the next start. */
+  /** Strikes its entry off once the dead letter is on disk: after a crash before that, the next start sends it again. */
   protected override reject(item: Item, error: string): void {
     this.dead.add(item.parcel, error, () => item.discard());
   }
 
-  /** Sends what is on disk only, a segment at a time, once there is room. */
+  /** Sends entries that are only on disk, a segment at a time, once memory has room. */
   private async takeBack(): Promise<void> {
     const { spill, room } = this;
-    if (spill === null || this.isTakingBack || this.closed || !spill.parked || room.left < 1) return;
+    if (spill === null || this.isTakingBack || this.closed || !spill.hasParked || room.left < 1) return;
     this.isTakingBack = true;
     const taken = await spill.takeParked().catch(() => null);
     if (taken === null) await sleep(READ_AGAIN_MS, undefined, { ref: false });
     for (const [at, { entry, place }] of (taken ?? []).entries()) {
       if (at % MAX_TAKEN_A_TURN === 0) await nextTurn();
-      // They stay on disk.
+      // The rest stays on disk.
       if (this.closed) break;
       const item = new OutboxItem<DurableEntry>(this, entry);
-      item.place = place;
-      // Counted where it was parked, or found.
+      item.diskPlace = place;
+      // The spill has counted it as buffered.
       item.state = 'buffered';
-      room.add(item);
+      room.takeAnyway(item);
       this.send(item);
     }
     this.isTakingBack = false;

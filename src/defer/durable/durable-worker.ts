@@ -8,7 +8,7 @@ import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
 import { Attempt, type AttemptOutcome } from '../tasks/attempt.js';
 import type { DurableJob, DurableStoreHost } from './durable-store.js';
 
-/** Runs jobs that a store hands back: finds the class, enforces the timeout, writes the records. */
+/** Runs jobs that a store delivers: finds the class, enforces the timeout, writes the records. */
 export class DurableWorker implements DurableStoreHost {
   constructor(
     private readonly works: Pick<WorkProviders, 'lookUp'>,
@@ -35,7 +35,7 @@ export class DurableWorker implements DurableStoreHost {
     return new Promise((resolve, reject) => {
       const settled = (running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void => {
         signal?.removeEventListener('abort', stop);
-        this.counters.jobs -= 1;
+        this.counters.runningJobs -= 1;
         // An attempt that a shutdown cuts off runs again: it has not failed.
         if (outcome === 'completed' || signal?.aborted !== true) this.record(running, outcome, error);
         if (outcome === 'completed') resolve();
@@ -44,7 +44,7 @@ export class DurableWorker implements DurableStoreHost {
       const running = new Attempt(jobs, { id, requestId, status, attempt, traceparent }, settled);
       const stop = (): void => running.abort(new Error('the application closes'));
       signal?.addEventListener('abort', stop);
-      this.counters.jobs += 1;
+      this.counters.runningJobs += 1;
       running.start(run, new AsyncResource('PerfDurableJob'), timeoutMs);
     });
   }
@@ -52,7 +52,12 @@ export class DurableWorker implements DurableStoreHost {
   givenUp(jobs: readonly DurableJob[], attempt: number, error: Error): void {
     for (const { name, requestId, route, at } of jobs) {
       const waitMs = Math.max(0, Date.now() - at);
-      this.counters.ran({ name, requestId, route, durable: true, waitMs, runMs: 0, attempt }, 'failed', error, false);
+      this.counters.endAttempt(
+        { name, requestId, route, durable: true, waitMs, runMs: 0, attempt },
+        'failed',
+        error,
+        false,
+      );
     }
   }
 
@@ -62,7 +67,7 @@ export class DurableWorker implements DurableStoreHost {
     for (const { name, requestId, route, at, attempts } of subject) {
       const waitMs = Math.max(0, toEpochMs(startedMs) - at);
       const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: details.attempt };
-      this.counters.ran(ended, outcome, error, details.attempt < attempts);
+      this.counters.endAttempt(ended, outcome, error, details.attempt < attempts);
     }
   }
 }

@@ -2,19 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { toEpochMs } from '../../core/clock.js';
 import { PerfError } from '../../core/perf.error.js';
 import { isThenable } from '../../core/thenable.js';
-import { nameOrigin, type Origin } from '../counters.js';
+import { describeOrigin, type Origin } from '../counters.js';
 import type { ClassWork } from '../decorator/work-providers.js';
 import type { NewDurableJob } from './durable-store.js';
 
-/** Durable work as it is kept until its store has it: a job whose data is still text. */
+/** Durable work until its store has it: a job whose data is still text. */
 export interface DurableEntry extends Omit<NewDurableJob, 'data' | 'status'> {
-  /** How many travel in one job at the most, and how long the first one waits, milliseconds; null: each on its own. */
+  /** Limits of the batch that it travels in as one job, for `runBatch`; null: a job of its own. */
   readonly together: { readonly maxItems: number; readonly maxWaitMs: number } | null;
   readonly json: string | undefined;
 }
 
-/** @throws PERF_ERR_SERIALIZE naming the work's place */
-export function durableEntry(work: ClassWork, data: unknown, origin: Origin | null): DurableEntry {
+/** @throws PERF_ERR_SERIALIZE naming the work */
+export function makeDurableEntry(work: ClassWork, data: unknown, origin: Origin | null): DurableEntry {
   const { name, timeoutMs, attempts, queue, backoffMs, maxBackoffMs, id, delayMs, priority } = work;
   // An entry with an id, a delay or a priority of its own is a job of its own.
   const isAlone = id !== null || delayMs > 0 || priority > 0;
@@ -27,9 +27,9 @@ export function durableEntry(work: ClassWork, data: unknown, origin: Origin | nu
     attempts,
     together: isAlone || work.kind === 'one' ? null : work.batch,
     options: { queue, backoffMs, maxBackoffMs, delayMs, priority },
-    ...nameOrigin(origin),
+    ...describeOrigin(origin),
     at: Math.round(toEpochMs(performance.now())),
-    json: toJson(data, work.place),
+    json: toJson(data, work.label),
   };
 }
 
@@ -38,13 +38,13 @@ export function makeDurableJob(entry: DurableEntry, status: number | null): NewD
   return { ...job, status, data: fromJson(json) };
 }
 
-/** A line of a file. */
+/** One line of a spill's file; its data is not serialised again. */
 export function writeEntry({ json, ...rest }: DurableEntry): string {
   const head = JSON.stringify(rest);
   return json === undefined ? `${head}\n` : `${head.slice(0, -1)},"data":${json}}\n`;
 }
 
-/** The entry of a line; null for what is none: whoever reaches the disk can write anything. */
+/** The entry of a line; null for a damaged or foreign one: any process may write to the disk. */
 export function parseEntry(text: string): DurableEntry | null {
   let data: unknown;
   let rest: Partial<DurableEntry>;
@@ -62,7 +62,7 @@ export function parseEntry(text: string): DurableEntry | null {
   return { ...(rest as DurableEntry), json: data === undefined ? undefined : JSON.stringify(data) };
 }
 
-/** Taken where the work is armed: later changes to the object do not travel. Undefined stays undefined. @throws PERF_ERR_SERIALIZE naming `where` */
+/** Called when the work is armed: later changes to the object do not travel. Undefined stays undefined. @throws PERF_ERR_SERIALIZE naming `where` */
 export function toJson(data: unknown, where: string): string | undefined {
   if (data === undefined) return undefined;
   let reason = `it is a ${typeof data}`;

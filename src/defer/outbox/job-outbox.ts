@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { nameOrigin } from '../counters.js';
+import { describeOrigin } from '../counters.js';
 import type { JobQueue } from '../deferred-work.js';
 import { fromJson, toJson } from '../durable/entry.js';
-import type { Room } from '../room.js';
+import type { Room } from '../item.js';
 import type { Arming } from '../tasks/task.js';
-import { OutboxItem, type Parcel } from './outbox-item.js';
-import { Outbox, type OutboxShared } from './outbox.js';
+import { Outbox, OutboxItem, type OutboxShared, type Parcel } from './outbox.js';
 
-/** How long a job is sent again. The buffer is no store: it outlives a failover, no outage of hours. */
+/** A buffer in memory outlives a failover; an outage of hours needs durable work. */
 const KEPT_MINUTES = 10;
 
 interface JobParcel extends Parcel {
@@ -15,7 +14,7 @@ interface JobParcel extends Parcel {
   readonly options: object;
 }
 
-/** The buffer in front of a queue of the application's own. What the queue refuses for good is counted and reported, no more. */
+/** The buffer of `addJob()` in front of an application's own queue. A job that the queue refuses for good is counted and reported; it is no dead letter. */
 export class JobOutbox extends Outbox<JobParcel> {
   constructor(
     private readonly queue: JobQueue,
@@ -29,7 +28,7 @@ export class JobOutbox extends Outbox<JobParcel> {
   arm(jobName: string, data: unknown, options: { jobId?: string } | undefined, origin: Arming['origin']) {
     const id = options?.jobId ?? randomUUID();
     const item = new OutboxItem<JobParcel>(this, {
-      ...nameOrigin(origin),
+      ...describeOrigin(origin),
       id,
       name: `${this.queue.name}/${jobName}`,
       jobName,
@@ -39,7 +38,7 @@ export class JobOutbox extends Outbox<JobParcel> {
     return item.takeRoom() ? item : null;
   }
 
-  /** Waits without a deadline: the client may buffer commands while Redis is away, and would buffer each send more. */
+  /** Without a deadline: a client that buffers commands while Redis is away would buffer each repeated send too. */
   protected override store(items: readonly OutboxItem<JobParcel>[]): Promise<unknown> {
     return this.queue.addBulk(
       items.map(({ parcel: { jobName, json, options } }) => ({ name: jobName, data: fromJson(json), opts: options })),

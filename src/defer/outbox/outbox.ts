@@ -1,10 +1,13 @@
 import { backoffMs } from '../../core/backoff.js';
 import { getOrAdd } from '../../core/get-or-add.js';
+import { PerfError } from '../../core/perf.error.js';
 import { describeReason } from '../../core/reason.js';
 import { inRootContext } from '../../core/root-context.js';
-import type { Counters } from '../counters.js';
-import type { Room } from '../room.js';
-import type { OutboxItem, Parcel } from './outbox-item.js';
+import type { Counters, Ended } from '../counters.js';
+import type { DeferWhen } from '../deferred-work.js';
+import { countBytes } from '../durable/entry.js';
+import { Item, type Room } from '../item.js';
+import type { Place } from '../spill/segment.js';
 import { isServerTrouble } from './server-trouble.js';
 
 /** BullMQ makes a job in up to 45 µs of CPU: 64 block the loop for 3 ms. */
@@ -17,12 +20,53 @@ const REFUSED_AFTER = 5;
 /** Without others to compare with, only after this long. */
 const REFUSED_AFTER_MS = 60_000;
 
+/** Data of work that leaves this process: durable work, or a job for the application's own queue. */
+export interface Parcel extends Pick<Ended, 'requestId' | 'route'> {
+  readonly id: string;
+  readonly name: string;
+  readonly json: string | undefined;
+}
+
+export class OutboxItem<P extends Parcel = Parcel> extends Item {
+  diskPlace: Place | null = null;
+  written?: Promise<PerfError | null>;
+
+  constructor(
+    private readonly outbox: Outbox<P>,
+    public parcel: P,
+    when: DeferWhen | null = null,
+    /** Called with null once it is stored. */
+    readonly ended: (error: Error | null) => void = () => {},
+  ) {
+    super(parcel.name, when, countBytes(parcel.json), outbox.durable, outbox.room, outbox.shared.counters);
+  }
+
+  get request(): P {
+    return this.parcel;
+  }
+
+  protected override accept(): void {
+    this.outbox.add(this);
+  }
+
+  override discard(): void {
+    super.discard();
+    this.outbox.forget([this]);
+  }
+
+  override drop(why: string): void {
+    super.drop(why);
+    const code = this.outbox.closed ? 'PERF_ERR_STORE' : 'PERF_ERR_DEFER_FULL';
+    this.ended(new PerfError(code, `"${this.name}" was not stored: ${why}.`));
+  }
+}
+
 /** Items of one group alone may travel in one bulk. */
 export interface Group {
   readonly key: string;
-  /** It is sent as soon as there are this many, or when the oldest has waited this long, milliseconds. */
+  /** A bulk is sent as soon as there are `maxJobs`, or when the oldest has waited `maxWaitMs`. */
   readonly limits: { readonly maxJobs: number; readonly maxWaitMs: number };
-  /** A bulk of them becomes one job, of up to `maxJobs` items. */
+  /** A bulk becomes one job of up to `maxJobs` items, for `runBatch`. */
   readonly isOneJob: boolean;
 }
 
@@ -32,10 +76,10 @@ export interface OutboxShared {
   readonly report: (cause: string, message: string) => void;
 }
 
-/** Items of a group that are not on their way. */
+/** Items of a group that are not in a bulk yet. */
 interface Waiting<I> extends Group {
   readonly items: I[];
-  /** They must be sent, whether or not they fill a bulk. */
+  /** They are sent with the next turn, whether or not they fill a bulk. */
   due: boolean;
   timer: NodeJS.Timeout | undefined;
 }
@@ -46,17 +90,15 @@ interface Bulk<I> {
   sends: number;
   sentMs: number;
   firstFailedMs: number;
-  /** Ends its wait for the next attempt; null while it waits for an answer. */
+  /** Ends its wait for the next attempt; null while the server owes an answer. */
   wake: (() => void) | null;
 }
 
 /**
- * A bounded buffer in front of a queue or store. Items are collected for a few milliseconds and sent as one bulk, a few bulks at a
- * time, no more than a slice a turn of the event loop. A failed bulk is sent again with the same items (and so the same job ids) for as
- * long as the server is in trouble; the items of a bulk that the server refuses are sent one by one.
+ * A bounded buffer in front of a queue or store: collects items for a few milliseconds, and sends few bulks at a time. A failed bulk
+ * is sent again under the same job ids while the server is in trouble; one that the server refuses is sent again item by item.
  */
 export abstract class Outbox<P extends Parcel = Parcel> {
-  /** By key; a group is here while items of it wait. */
   private readonly groups = new Map<string, Waiting<OutboxItem<P>>>();
   private readonly bulks = new Set<Bulk<OutboxItem<P>>>();
   private immediate: NodeJS.Immediate | undefined;
@@ -64,23 +106,22 @@ export abstract class Outbox<P extends Parcel = Parcel> {
   closed = false;
 
   constructor(
-    /** In reports, for example `jobs for queue "mail"`. */
-    private readonly what: string,
-    /** A worker writes the record, rather than who stores it. */
+    private readonly title: string,
+    /** A worker writes the record when it has run the work. Else the outbox writes one when the work is stored. */
     readonly durable: boolean,
     readonly room: Room,
     readonly shared: OutboxShared,
-    /** How long an item is sent again, minutes. */
+    /** After so many minutes an item is dropped instead of sent again. */
     private readonly keptMinutes: number,
   ) {}
 
-  /** Called again with the same items after a failure. */
+  /** Resolves when all are stored. Called again with the same items after a failure. */
   protected abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
 
-  /** They are stored, dropped or not wanted. */
+  /** Removes from the disk what is stored, dropped or discarded. */
   forget(_items: readonly OutboxItem<P>[]): void {}
 
-  /** The store has refused it for good. */
+  /** Makes a dead letter of what the store has refused for good. */
   protected reject(_item: OutboxItem<P>, _error: string): void {}
 
   protected chooseGroup(_parcel: P): Group {
@@ -91,17 +132,17 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     item.enter('buffered');
     if (!this.closed) this.send(item);
     // An item on disk stays there, and is sent at the next start.
-    else if (item.place === null) item.drop('the application has closed');
+    else if (item.diskPlace === null) item.drop('the application has closed');
   }
 
-  /** Sends all at once: what waits for more, and what waits for its next attempt. */
+  /** Sends all at once: groups that are not full, and bulks that wait for their next attempt. */
   flush(): void {
     for (const waiting of this.groups.values()) waiting.due = true;
     this.schedule();
     for (const { wake } of this.bulks) wake?.();
   }
 
-  /** Stops, and drops what is nowhere else, on its way or not; returns its names. */
+  /** Stops, drops every item that is not on disk, and returns their names. */
   close(reason: string): string[] {
     this.closed = true;
     clearImmediate(this.immediate);
@@ -110,7 +151,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     for (const { wake } of this.bulks) wake?.();
     this.groups.clear();
     this.bulks.clear();
-    const lost = unsent.filter(({ place }) => place === null);
+    const lost = unsent.filter(({ diskPlace }) => diskPlace === null);
     for (const item of lost) item.drop(reason);
     return lost.map(({ name }) => name);
   }
@@ -118,7 +159,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
   protected send(item: OutboxItem<P>): void {
     const group = this.chooseGroup(item.parcel);
     const waiting = getOrAdd(this.groups, group.key, () => ({ ...group, items: [], due: false, timer: undefined }));
-    item.line = waiting.items;
+    item.waitsIn = waiting.items;
     waiting.items.push(item);
     if (isFull(waiting)) return this.schedule();
     const due = (): void => {
@@ -133,7 +174,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     if (!this.closed) this.immediate ??= inRootContext(() => setImmediate(this.turn));
   }
 
-  /** Sends one bulk of a group that is due, which then goes behind the others. */
+  /** Sends one bulk of the first group that is due; the rest of the group goes behind the others. */
   private readonly turn = (): void => {
     clearImmediate(this.immediate);
     this.immediate = undefined;
@@ -145,7 +186,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
       waiting.timer = undefined;
       const bulk = items.splice(0, isOneJob ? limits.maxJobs : Math.min(MAX_JOBS_A_TURN, limits.maxJobs));
       this.groups.delete(key);
-      // The rest of a full buffer is a window old as well.
+      // The rest has waited for as long as the bulk: it gets no new timer.
       waiting.due = true;
       if (items.length > 0) this.groups.set(key, waiting);
       if (bulk.length > 0) void this.deliver(bulk);
@@ -154,19 +195,19 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     }
   };
 
-  /** An item on its own keeps the sends and the first failure of its bulk: its next failure may be its last. */
+  /** `sends` and `firstFailedMs`: history of the bulk that an item was split from, so that its next failure can be its last. */
   private async deliver(items: readonly OutboxItem<P>[], sends = 0, firstFailedMs = Infinity): Promise<void> {
     const bulk: Bulk<OutboxItem<P>> = { items, sends, sentMs: 0, firstFailedMs, wake: null };
     this.bulks.add(bulk);
     for (const item of items) {
-      item.line = null;
-      this.room.keep(item);
+      item.waitsIn = null;
+      this.room.pin(item);
     }
     while (!this.closed && bulk.items.length > 0) {
       const failure = await this.sendOnce(bulk);
       if (this.closed) return;
       if (failure === null) {
-        this.stored(bulk);
+        this.finish(bulk);
         break;
       }
       bulk.firstFailedMs = Math.min(bulk.firstFailedMs, performance.now());
@@ -174,14 +215,15 @@ export abstract class Outbox<P extends Parcel = Parcel> {
         this.refuse(bulk, failure.error);
         break;
       }
-      this.keep(bulk, failure.error);
-      if (bulk.items.length > 0) await backOff(bulk);
+      this.dropExpired(bulk);
+      if (bulk.items.length === 0) break;
+      this.reportRetry(bulk, failure.error);
+      await backOff(bulk);
     }
     this.bulks.delete(bulk);
     if (this.groups.size > 0) this.schedule();
   }
 
-  /** Resolves with null when they are stored. */
   private async sendOnce(bulk: Bulk<OutboxItem<P>>): Promise<{ readonly error: unknown } | null> {
     bulk.sends += 1;
     bulk.sentMs = performance.now();
@@ -193,7 +235,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     }
   }
 
-  private stored({ items, sends, sentMs }: Bulk<OutboxItem<P>>): void {
+  private finish({ items, sends, sentMs }: Bulk<OutboxItem<P>>): void {
     const { counters } = this.shared;
     this.lastStoredMs = performance.now();
     for (const item of items) {
@@ -206,21 +248,22 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     for (const item of items) item.ended(null);
   }
 
-  /** Keeps them for another attempt, except what has been kept for long. */
-  private keep(bulk: Bulk<OutboxItem<P>>, error: unknown): void {
-    const { what, keptMinutes, shared } = this;
-    const keptFromMs = performance.now() - keptMinutes * 60_000;
+  private dropExpired(bulk: Bulk<OutboxItem<P>>): void {
+    const keptFromMs = performance.now() - this.keptMinutes * 60_000;
     for (const item of bulk.items) {
-      if (item.acceptedMs < keptFromMs) item.drop(`its queue has not taken it for ${keptMinutes} minutes`);
+      if (item.acceptedMs < keptFromMs) item.drop(`its queue has not taken it for ${this.keptMinutes} minutes`);
     }
     bulk.items = bulk.items.filter(({ isOver }) => !isOver);
-    if (bulk.items.length === 0) return;
-    shared.counters.retried += bulk.items.length;
+  }
+
+  private reportRetry({ items }: Bulk<OutboxItem<P>>, error: unknown): void {
+    const { keptMinutes, shared } = this;
+    shared.counters.retried += items.length;
     const isKept = keptMinutes === Infinity ? 'All is kept' : `All is kept for ${keptMinutes} minutes`;
     const advice = isServerTrouble(error)
       ? `${isKept}, and sent again under the same ids.`
       : 'It is sent again; a job that is refused while others get through is given up, and named.';
-    const cause = `${what} could not be stored: ${describeReason(error)}`;
+    const cause = `${this.title} could not be stored: ${describeReason(error)}`;
     shared.report(cause, `${cause}. ${advice}`);
   }
 

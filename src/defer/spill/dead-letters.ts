@@ -2,7 +2,7 @@ import { countBytes, fromJson, type DurableEntry } from '../durable/entry.js';
 import type { Place } from './segment.js';
 import type { Spill } from './spill.js';
 
-/** More letters, or more of their data as JSON, and the oldest makes room. */
+/** Beyond these limits, of letters and of their data as JSON, the oldest letter is deleted. */
 const MAX_LETTERS = 1_000;
 const MAX_BYTES = 16 * 1024 * 1024;
 
@@ -21,22 +21,21 @@ export interface DeadLetter {
   readonly entry: DurableEntry;
   readonly error: string;
   readonly rejectedAt: number;
-  /** Strikes its entry off the spill of work: the letter is on disk, or gone. */
+  /** Strikes the work's entry off: called when the letter is on disk, or deleted. */
   readonly strike: () => void;
   readonly place: Promise<Place | null> | null;
 }
 
-/** Work that its store has refused for good: in memory, to be read and sent again; with a spill also on disk, from where the next process sends it. */
+/** Work that its store has refused for good, in memory for `rejected()` and `resend()`. With a spill also on disk: the next process sends it once more. */
 export class DeadLetters {
   private letters: DeadLetter[] = [];
 
   constructor(
-    /** Holds letters alone: a letter among work would keep the file of all that is beside it. */
+    /** A spill of its own: a letter among work would keep the whole file from being deleted. */
     private readonly spill: Spill | null,
     private readonly report: (cause: string, message: string) => void,
   ) {}
 
-  /** Keeps one; `strike` is called when it is on disk, or gone. */
   add(entry: DurableEntry, error: string, strike: () => void = () => {}): void {
     const place = this.spill?.append(entry) ?? null;
     void place?.then((written) => (written === null ? undefined : strike()));
@@ -51,7 +50,7 @@ export class DeadLetters {
     });
   }
 
-  /** Takes out those with these ids, all without ids, up to `limit`: no other caller gets them. Then `delete` or `keep`. */
+  /** Takes letters out, all without `ids`, up to `limit`: no other caller gets them. The caller then calls `delete` or `keep`. */
   take(ids: readonly string[] | undefined, limit: number): DeadLetter[] {
     const wanted = ids && new Set(ids);
     const taken = new Set(this.letters.filter(({ entry }) => wanted?.has(entry.id) !== false).slice(0, limit));

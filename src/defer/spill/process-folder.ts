@@ -20,30 +20,31 @@ import { describeReason } from '../../core/reason.js';
 import { inRootContext } from '../../core/root-context.js';
 import { within } from '../../core/within.js';
 
-/** How often a process shows that it lives, milliseconds. */
+/** How often a process touches its owner file, milliseconds. */
 const BEAT_MS = 2_000;
-/** A process that has shown nothing for so long is gone, milliseconds. */
+/** A process whose owner file has not changed for so long has ended, milliseconds. */
 const SILENT_MS = 10_000;
-/** How often a process adopts what those that are gone have left, milliseconds. */
+/** How often a process looks for files of processes that have ended, milliseconds. */
 const ADOPT_MS = 5_000;
-/** The boot waits no longer for a disk that answers nothing, milliseconds. */
+/** How long the boot waits for the disk, milliseconds. */
 const OPEN_MS = 10_000;
+/** Names the process to which the folder belongs; missing when that has closed in order. */
 const OWNER = 'owner';
 const FOLDER = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
-/** Work that is on its way, and dead letters. */
 export type FileKind = 'work' | 'dead';
 const FILE = /^(work|dead)-\d+\.ndjson$/;
 
-/** The folder of this process below `spillPath`. Files of a process that is gone are renamed into it, so one process alone gets each. */
+/** The folder of this process below `spillPath`. It adopts files of processes that have ended by renaming: only one process can get each. */
 export class ProcessFolder {
   private path = '';
   private isClosing = false;
   private files = 0;
   private beat: NodeJS.Timeout | undefined;
   private adopting: NodeJS.Timeout | undefined;
-  /** By folder, its owner's last sign of life, and since when it is the last, monotonic milliseconds. */
-  private readonly signs = new Map<string, { readonly sign: number; readonly sinceMs: number }>();
-  private readonly place = describePlace();
+  /** By folder: the time on its owner file, and since when this process has read that time, monotonic milliseconds. */
+  private readonly signs = new Map<string, { readonly touchedMs: number; readonly sinceMs: number }>();
+  /** Pids of the same host mean the same processes. */
+  private readonly host = describePlace();
   private readonly root: string;
 
   constructor(
@@ -53,7 +54,7 @@ export class ProcessFolder {
     this.root = resolve(root);
   }
 
-  /** Makes it, and the folders above it: at boot alone, synchronously. Reads no file. @throws PERF_ERR_STORE when the disk refuses */
+  /** Makes it and the folders above it; synchronous calls are allowed, since only the boot opens it. @throws PERF_ERR_STORE when the disk refuses */
   async open(): Promise<void> {
     try {
       mkdirSync(this.root, { recursive: true, mode: 0o700 });
@@ -75,25 +76,25 @@ export class ProcessFolder {
     await mkdir(this.root, 0o700).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
-    // Others see it once it has its owner.
+    // Renamed once it has its owner file: a folder without one counts as left behind.
     await mkdir(`${path}.new`, 0o700);
-    await writeFile(join(`${path}.new`, OWNER), `${this.place} ${process.pid}`, { mode: 0o600, flag: 'wx' });
+    await writeFile(join(`${path}.new`, OWNER), `${this.host} ${process.pid}`, { mode: 0o600, flag: 'wx' });
     await rename(`${path}.new`, path);
     await syncFolder(this.root);
     this.path = path;
     clearInterval(this.beat);
-    let isShowing = false;
-    const show = async (): Promise<void> => {
-      // One at a time where the disk hangs. The next write finds out, and reports it.
-      if (isShowing) return;
-      isShowing = true;
+    let isTouching = false;
+    const touchOwner = async (): Promise<void> => {
+      // One at a time when the disk hangs. An error is not lost: the next write meets and reports it.
+      if (isTouching) return;
+      isTouching = true;
       await utimes(join(path, OWNER), new Date(), new Date()).catch(() => {});
-      isShowing = false;
+      isTouching = false;
     };
-    this.beat = inRootContext(() => setInterval(() => void show(), BEAT_MS)).unref();
+    this.beat = inRootContext(() => setInterval(() => void touchOwner(), BEAT_MS)).unref();
   }
 
-  /** Whether a file is still in the folder of this process: another process may have taken it over; then there is another folder. */
+  /** Whether a file still belongs to this process. After a long suspension another may have taken the folder over: then a new one is made. */
   async owns(file: string): Promise<boolean> {
     if (dirname(file) !== this.path) return false;
     try {
@@ -113,7 +114,7 @@ export class ProcessFolder {
     return join(this.path, `${kind}-${String(this.files).padStart(6, '0')}.ndjson`);
   }
 
-  /** A new file is there after a power cut only when its folder is on disk as well. */
+  /** A new file survives a power cut only when its folder is synced as well. */
   sync(): Promise<void> {
     return syncFolder(this.path);
   }
@@ -125,25 +126,25 @@ export class ProcessFolder {
       const cause = `spill: could not find what other processes have left: ${describeReason(error)}`;
       this.report(cause, `${cause}. It stays there.`);
     });
-    // Also what was moved before the disk refused.
+    // Files that were moved before an error are adopted all the same.
     onAdopted(adopted);
     if (this.isClosing) return;
     this.adopting = inRootContext(() => setTimeout(() => void this.keepAdopting(onAdopted), ADOPT_MS)).unref();
   }
 
-  /** Moves the files of processes that are gone into this folder. Reads none of them. */
+  /** Moves files of processes that have ended into this folder. Reads none of them. */
   private async adopt(adopted: string[]): Promise<void> {
     const names = await readdir(this.root);
     for (const gone of this.signs.keys()) if (!names.includes(gone)) this.signs.delete(gone);
     for (const name of names) {
       const path = join(this.root, name);
       if (!FOLDER.test(name) || path === this.path || !(await this.isGone(name, path))) continue;
-      // Its process, should it live after all, finds that out at its next write.
+      // A process that lives after all misses its owner file at its next write, and makes a new folder.
       await unlink(join(path, OWNER)).catch(() => {});
       for (const file of ((await readdir(path).catch(ignoreMissing)) ?? []).toSorted()) {
         if (!FILE.test(file)) continue;
         const mine = this.nextFile('work');
-        // Another process may be sooner, with any of the files.
+        // Any of the files may be gone: another process adopts them too.
         const isMoved = await rename(join(path, file), mine).then(() => true, ignoreMissing);
         if (isMoved === true) adopted.push(mine);
       }
@@ -155,7 +156,7 @@ export class ProcessFolder {
   private async isGone(name: string, path: string): Promise<boolean> {
     const folder = await lstat(path).catch(() => null);
     if (folder === null || !folder.isDirectory()) return false;
-    // Write access of the group is allowed: a volume's `fsGroup` may write to all of it.
+    // The group may write: Kubernetes gives it that right with `fsGroup`.
     if (folder.uid !== (process.getuid?.() ?? folder.uid) || (folder.mode & 0o002) !== 0) {
       const cause = `${path} belongs to another user, or everybody may write to it`;
       this.report(cause, `${cause}: what is in it is not sent. Look at it, and remove it.`);
@@ -163,26 +164,25 @@ export class ProcessFolder {
     }
     const owner = join(path, OWNER);
     const found = await lstat(owner).catch(() => null);
-    // Its process has closed, and left what no store had taken.
+    // Closed in order, with work that no store had taken.
     if (found === null) return true;
     if (!found.isFile()) return false;
-    const [place, pid] = (await readFile(owner, 'utf8').catch(() => '')).split(' ');
-    if (place === this.place && !isAlive(Number(pid))) return true;
-    // Another process may have the pid by now, and another kernel has another clock: only what changes shows that its owner lives.
+    const [host, pid] = (await readFile(owner, 'utf8').catch(() => '')).split(' ');
+    if (host === this.host && !isAlive(Number(pid))) return true;
+    // A pid may be reused, and another host's clock may differ: only a change of the time proves that the owner lives.
     const last = this.signs.get(name);
     const nowMs = performance.now();
-    if (last?.sign === found.mtimeMs) return nowMs - last.sinceMs >= SILENT_MS;
-    this.signs.set(name, { sign: found.mtimeMs, sinceMs: nowMs });
+    if (last?.touchedMs === found.mtimeMs) return nowMs - last.sinceMs >= SILENT_MS;
+    this.signs.set(name, { touchedMs: found.mtimeMs, sinceMs: nowMs });
     return false;
   }
 
-  /** The application closes: no more is adopted. */
   stopAdopting(): void {
     this.isClosing = true;
     clearTimeout(this.adopting);
   }
 
-  /** Leaves what is in it to the next process; nothing, when it is empty. */
+  /** Removes the folder, or its owner file alone when it has files: any process may adopt them then. */
   async release(): Promise<void> {
     this.stopAdopting();
     clearInterval(this.beat);

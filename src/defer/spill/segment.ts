@@ -7,12 +7,12 @@ import { parseEntry, writeEntry, type DurableEntry } from '../durable/entry.js';
 import type { ProcessFolder } from './process-folder.js';
 
 const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
-/** Windows has neither. */
+/** Refuses links and does not wait for a pipe. Windows has neither flag. */
 const NO_LINK = (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 const NEWLINE = 10;
 /** Parsed in one turn of the event loop, bytes: some 2 ms. */
 const SLICE_BYTES = 256 * 1024;
-/** The start of a line that strikes entries of the same file off, by the offsets of their lines. */
+/** Beginning of a line that lists the offsets of entries to strike off. */
 const STRUCK = '{"struck":';
 
 export interface Place {
@@ -26,23 +26,21 @@ export interface Taken {
 }
 
 /**
- * One append-only file: entries, and lines that strike entries of the same file off. Deleted whole once all of its entries are
- * struck off. An entry is known by the offset of its line, and memory has the offsets of those on their way alone: every other
- * line that is not struck off is parked.
+ * One append-only file of entries, and of lines that strike earlier entries off by the offsets of their lines. An entry is live while
+ * memory has it, struck when it need not run any more, and else parked: only the file has it. An all-struck file is deleted.
  */
 export class Segment {
-  /** Length of the whole lines, bytes; the file may be longer after a write that failed. */
+  /** Length of the whole lines, bytes: the file is longer after a failed write. */
   bytes = 0;
-  /** A failed write could not be cut off: nothing may be appended behind it. */
+  /** The half line of a failed write could not be cut off: nothing may be appended behind it. */
   torn = false;
-  /** Lines that cannot be read. The file is kept then, under another name. */
+  /** Lines that cannot be read: the file is renamed then instead of deleted. */
   damagedLines = 0;
   /** It is closed, or another process has the file. */
   lost = false;
-  /** Entries on disk alone. */
   parked = 0;
   private readonly live = new Set<number>();
-  /** Struck off, but the file does not contain it yet. */
+  /** Offsets that are struck off in memory, and not in the file yet. */
   private struck: number[] = [];
 
   private constructor(
@@ -54,14 +52,14 @@ export class Segment {
     return new Segment(path, await open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | NO_LINK, 0o600));
   }
 
-  /** Opens a file that another process has left: all of its entries are parked. Parses none of them. */
+  /** Opens a file of another process. All of its entries are parked; none is parsed. */
   static async reopen(path: string): Promise<Segment> {
     const segment = new Segment(path, await openOwn(path));
     try {
       const { size } = await segment.handle.stat();
       const { lines, end } = await segment.readParked(size);
       [segment.parked, segment.bytes] = [lines.length, end];
-      // A line that a crash has torn: its response was never sent.
+      // A crash has torn the last line: the response to it was never sent.
       if (size > end) await segment.cutOff();
       return segment;
     } catch (error) {
@@ -74,7 +72,7 @@ export class Segment {
     return this.live.size + this.parked;
   }
 
-  /** Resolves when they are on disk, with null where another process may have read the file before. A failed write leaves nothing. */
+  /** Resolves when they are on disk; with null when another process has taken the file over, and may have read it before. */
   async append(entries: readonly DurableEntry[], folder: Pick<ProcessFolder, 'owns'>): Promise<Place[] | null> {
     let end = this.bytes;
     const lines = entries.map(writeEntry);
@@ -91,7 +89,7 @@ export class Segment {
     return places;
   }
 
-  /** Memory lets go of an entry. */
+  /** Memory has released the entry. */
   park(offset: number): void {
     if (this.live.delete(offset)) this.parked += 1;
   }
@@ -100,7 +98,7 @@ export class Segment {
     if (this.live.delete(offset)) this.struck.push(offset);
   }
 
-  /** Without fsync: a strike that a power cut loses makes its job be sent again under its own id, no more. */
+  /** Without fsync: after a power cut that loses a strike, the job is only sent again under the same id. */
   async writeStrikes(): Promise<void> {
     if (this.struck.length === 0 || this.torn || this.lost) return;
     const offsets = [...this.struck];
@@ -108,13 +106,13 @@ export class Segment {
     this.struck = this.struck.slice(offsets.length);
   }
 
-  /** Takes what is parked now, oldest first, and counts the lines that cannot be read. Parses a slice a turn of the event loop. */
+  /** Makes all parked entries live, oldest first, and counts damaged lines. Parses a slice in each turn of the event loop. */
   async takeParked(): Promise<{ readonly taken: Taken[]; readonly damaged: number }> {
     const expected = this.parked;
     const { lines } = await this.readParked(this.bytes);
     const taken: Taken[] = [];
     let parsed = 0;
-    // Lines too few: the others are not in the file any more.
+    // A damaged file may have fewer lines: those that are missing count as damaged.
     for (const { offset, text } of lines.slice(0, expected)) {
       const entry = parseEntry(text.toString());
       if (entry !== null) taken.push({ entry, place: { segment: this, offset } });
@@ -129,7 +127,7 @@ export class Segment {
     return { taken, damaged };
   }
 
-  /** Reads the lines of parked entries at once: a segment has 8 MiB and one write more. `end`: of the last whole line. */
+  /** Reads the whole file, 8 MiB and one write at most. `end`: of the last whole line. */
   private async readParked(bytes: number) {
     const others = new Set([...this.live, ...this.struck]);
     const file = await readBytes(this.handle, bytes);
@@ -144,7 +142,6 @@ export class Segment {
     return { lines: lines.filter((line) => !others.has(line.offset)), end: offset };
   }
 
-  /** Deletes the file; where some of its lines cannot be read, it stays under another name. */
   async remove(): Promise<void> {
     await this.close();
     if (this.damagedLines === 0) return unlink(this.path);
@@ -173,7 +170,7 @@ export class Segment {
   }
 }
 
-/** Opens a file of this user's own: no link, no pipe. */
+/** Opens a regular file of this user. @throws for a link or a pipe */
 async function openOwn(path: string): Promise<FileHandle> {
   const handle = await open(path, O_RDWR | O_APPEND | NO_LINK);
   const found = await handle.stat();

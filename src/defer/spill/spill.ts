@@ -10,9 +10,9 @@ import { Segment, type Place, type Taken } from './segment.js';
 /** Write timeout of a store that sets none, milliseconds. */
 const WRITE_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES = 8 * 1024 * 1024;
-/** A segment of which everything is struck off is written on up to so many bytes: a file for each entry costs several syncs. */
-const EMPTY_BYTES = 1024 * 1024;
-/** Errors for which a file is opened again later; with any other it is none of ours. */
+/** A smaller segment is used on when all of it is struck off: a new file for each entry costs several syncs. */
+const REUSED_BYTES = 1024 * 1024;
+/** After these errors a file is opened again later; after any other it is passed over, as no file of this library. */
 const PASSING = /^(EMFILE|ENFILE|ENOMEM|EIO|ESTALE)$/;
 
 /**
@@ -22,14 +22,18 @@ const PASSING = /^(EMFILE|ENFILE|ENOMEM|EIO|ESTALE)$/;
 export class Spill {
   private segments: Segment[] = [];
   private active: Segment | null = null;
-  /** Segments that others have left: opened, and read, one after the other. */
+  /** Paths of files of other processes: opened and read one after the other, when memory has room. */
   private unread: string[] = [];
+  /** The next write, until it begins: later entries join it. */
   private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
+  /** A sweep is due: one is enough for all that was struck off. */
   private sweeping = false;
+  /** The last write has failed. */
   private failed = false;
-  /** A write has taken longer than `writeTimeoutMs`, and is not over: none is begun behind it. */
+  /** A write has exceeded `writeTimeoutMs`, and has not ended: none is begun behind it. */
   private stuck = false;
   private closed = false;
+  /** The last step on the disk: each waits for the one before. */
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -40,17 +44,16 @@ export class Spill {
     private readonly kind: FileKind = 'work',
   ) {}
 
-  /** How many entries are neither struck off nor in files that were not read. */
+  /** Entries that are not struck off; those in unread files are not included. */
   get entries(): number {
     return this.segments.reduce((sum, { outstanding }) => sum + outstanding, 0);
   }
 
-  /** Files of other processes that were not read yet. */
   get unreadFiles(): number {
     return this.unread.length;
   }
 
-  /** The disk has not taken the last entry, or the spill is full. */
+  /** The disk has refused the last write or is late with it, or the spill is full. */
   get refuses(): boolean {
     return this.stuck || this.failed || this.fileBytes >= this.limits.maxBytes;
   }
@@ -59,7 +62,8 @@ export class Spill {
     return this.segments.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  get parked(): boolean {
+  /** Entries are on disk that memory does not have. */
+  get hasParked(): boolean {
     return this.unread.length > 0 || this.segments.some(({ parked }) => parked > 0);
   }
 
@@ -77,20 +81,20 @@ export class Spill {
 
   private startWrite() {
     const entries: DurableEntry[] = [];
-    const writing = this.onDisk('write', async () => {
+    const writing = this.runInOrder('write', async () => {
       // Entries that other requests append in this turn join the same write.
       await nextTurn();
       this.joining = null;
       for (;;) {
         const places = await (await this.findWritable()).append(entries, this.folder);
         if (places !== null) return places;
-        this.lose();
+        this.giveUpSegments();
       }
     });
     return { entries, written: this.awaitPlaces(writing) };
   }
 
-  /** The places that are written within `writeTimeoutMs`: none after that, and a late entry is struck off again. */
+  /** Resolves with none after `writeTimeoutMs`: their requests were answered as if the disk had refused, so late entries are struck off. */
   private async awaitPlaces(writing: Promise<Place[]>): Promise<Place[]> {
     const { writeTimeoutMs = WRITE_TIMEOUT_MS } = this.limits;
     let places: Place[] = [];
@@ -101,11 +105,11 @@ export class Spill {
       },
       () => void (this.failed = true),
     );
-    // In two halves: after a blocked event loop, the disk has its time all the same.
+    // In two halves: when the loop was blocked, the first timer ends before the disk's answer is read.
     const half = (): Promise<boolean> => within(writeTimeoutMs / 2, () => settled);
     if ((await half()) || (await half())) return places;
     this.stuck = true;
-    // Entries that arrive meanwhile must not wait with those that have waited.
+    // Later entries must not join a write that hangs.
     this.joining = null;
     this.reportTrouble('write', new Error(`the disk has not answered within ${writeTimeoutMs} ms`));
     void settled.then(() => {
@@ -115,7 +119,7 @@ export class Spill {
     return [];
   }
 
-  /** Forgets entries: they are stored, or need not run. */
+  /** Strikes entries off: they are stored, or need not run. */
   strike(places: readonly Place[]): void {
     for (const { segment, offset } of places) segment.strike(offset);
     if (this.sweeping || this.closed) return;
@@ -123,7 +127,7 @@ export class Spill {
     void this.sweep();
   }
 
-  /** Brings the parked entries of one segment back, for one caller at a time. Rejects when the disk cannot be read: they stay parked. */
+  /** Takes the parked entries of one segment, for one caller at a time. Rejects when the disk cannot be read: they stay parked. */
   async takeParked(): Promise<Taken[]> {
     try {
       const segment = this.segments.find(({ parked }) => parked > 0) ?? (await this.openUnread());
@@ -170,8 +174,8 @@ export class Spill {
     for (const segment of this.segments.splice(0)) await segment.close();
   }
 
-  /** Another process has all segments, and sends what is in them. */
-  private lose(): void {
+  /** Another process has taken over all files, and sends what is in them. */
+  private giveUpSegments(): void {
     const gone = this.segments.splice(0);
     this.active = null;
     this.unread = [];
@@ -180,8 +184,8 @@ export class Spill {
     for (const segment of gone) segment.close().catch(() => {});
   }
 
-  /** One write after the other. A refusal of the disk is reported. */
-  private onDisk<T>(step: string, work: () => Promise<T>): Promise<T> {
+  /** One step on the disk after the other. Reports what the disk refuses. */
+  private runInOrder<T>(step: string, work: () => Promise<T>): Promise<T> {
     const turn = this.last.then(work);
     this.last = turn.catch((error: unknown) => this.reportTrouble(step, error));
     return turn;
@@ -192,12 +196,12 @@ export class Spill {
     this.report(cause, `${cause}. New durable work is not on disk until it can; what is there stays there.`);
   }
 
-  /** Writes down what was struck off, and removes what is done with. */
+  /** Writes strikes to their files, and deletes files of which everything is struck off. */
   private async sweep(): Promise<void> {
-    const sweeping = this.onDisk('strike off', async () => {
+    const sweeping = this.runInOrder('strike off', async () => {
       await nextTurn();
       this.sweeping = false;
-      // First what needs no room: the disk may be full of it.
+      // Deletes first: the disk may be full.
       for (const segment of this.segments) if (!this.isNeeded(segment)) await this.remove(segment);
       for (const segment of this.segments) {
         const { outstanding } = segment;
@@ -209,7 +213,7 @@ export class Spill {
 
   private isNeeded(segment: Segment): boolean {
     if (segment.outstanding > 0) return true;
-    const isWrittenOn = segment === this.active && segment.bytes < EMPTY_BYTES && segment.damagedLines === 0;
+    const isWrittenOn = segment === this.active && segment.bytes < REUSED_BYTES && segment.damagedLines === 0;
     return isWrittenOn && !this.closed && !this.refuses;
   }
 
@@ -219,14 +223,14 @@ export class Spill {
     await segment.remove();
   }
 
-  /** The segment that is written to; a new one when there is none, when it is full, and behind a torn end. */
+  /** Opens a new segment when there is none, and when the active one is full or ends in a torn write. */
   private async findWritable(): Promise<Segment> {
     const { active, fileBytes, limits } = this;
     if (fileBytes >= limits.maxBytes) throw new Error(`it holds ${fileBytes} bytes already (spillMaxBytes)`);
     if (active !== null && !active.torn && active.bytes < SEGMENT_BYTES) return active;
     let path = this.folder.nextFile(this.kind);
     if (!(await this.folder.owns(path))) {
-      this.lose();
+      this.giveUpSegments();
       path = this.folder.nextFile(this.kind);
     }
     const segment = await Segment.create(path);

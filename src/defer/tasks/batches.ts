@@ -8,17 +8,17 @@ import { Task, TaskSequence, type TaskItem, type TaskRun, type TaskSpec } from '
 type BatchSpec = TaskSpec & Pick<WorkOptions, 'batch'>;
 const KEYS = ['name', 'timeoutMs', 'attempts', 'backoffMs', 'maxBackoffMs', 'batch'] as const;
 
-/** Collects the items of one work with `runBatch`. One batch runs at a time: what comes meanwhile makes the next one. */
+/** Collects items of one work with `runBatch`. One batch runs at a time: items that arrive meanwhile make the next one. */
 export class BatchLane extends TaskSequence {
   private timer: NodeJS.Timeout | undefined;
-  /** Waiting items must run, whether or not they fill a batch. */
+  /** Waiting items run with the next turn, whether or not they fill a batch. */
   private due = false;
 
   constructor(
     private readonly work: DeferredBatchWork,
     private readonly spec: BatchSpec,
     private readonly queue: TaskQueue,
-    /** Names made up for each call would add ever more lanes: an idle one goes. */
+    /** Removes the lane: names made up for each call would add ever more of them. */
     private readonly onIdle: () => void,
   ) {
     super();
@@ -29,28 +29,29 @@ export class BatchLane extends TaskSequence {
     return JSON.stringify(KEYS.map((key) => spec[key]));
   }
 
-  override get isEmpty(): boolean {
-    return this.waiting.length < (this.due ? 1 : this.spec.batch.maxItems);
+  /** A full batch, or one that is due. */
+  override get hasNext(): boolean {
+    return this.waiting.length >= (this.due ? 1 : this.spec.batch.maxItems);
   }
 
   override push(item: TaskItem): void {
     super.push(item);
-    if (this.isEmpty) this.timer ??= inRootContext(() => setTimeout(this.flush, this.spec.batch.maxWaitMs).unref());
+    if (!this.hasNext) this.timer ??= inRootContext(() => setTimeout(this.flush, this.spec.batch.maxWaitMs).unref());
   }
 
   override shift(): Task | null {
-    if (this.isEmpty) return null;
+    if (!this.hasNext) return null;
     this.stopTimer();
     const items = this.waiting.splice(0, this.spec.batch.maxItems);
-    for (const item of items) item.line = null;
+    for (const item of items) item.waitsIn = null;
     this.due = this.waiting.length > 0;
     const listItems = () => items.map(({ id, data }) => ({ id, data }));
     const run: TaskRun = ({ info }) => this.work.runBatch(listItems(), info);
     return new Task(this.spec, this, items, run, new AsyncResource('PerfDeferredBatch'), true);
   }
 
-  override disengaged(): void {
-    if (this.waiting.length === 0 && !this.engaged && this.retrying === null) this.onIdle();
+  override becameIdle(): void {
+    if (this.waiting.length === 0 && !this.isBusy && this.retrying === null) this.onIdle();
   }
 
   override dropAll(why: string): string[] {
@@ -61,8 +62,8 @@ export class BatchLane extends TaskSequence {
   readonly flush = (): void => {
     this.stopTimer();
     this.due = this.waiting.length > 0;
-    if (this.due) this.queue.engage(this);
-    else this.disengaged();
+    if (this.due) this.queue.makeReady(this);
+    else this.becameIdle();
   };
 
   private stopTimer(): void {

@@ -3,19 +3,19 @@ import { inRootContext } from '../../core/root-context.js';
 import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from '../../core/backoff.js';
 import type { Counters } from '../counters.js';
-import type { Room } from '../room.js';
+import type { Room } from '../item.js';
 import type { Task, TaskItem, TaskSequence } from './task.js';
 
 /** Milliseconds of synchronous work in one turn of the event loop: 300 tasks of 1 ms would block it for 341 ms. */
 const TURN_BUDGET_MS = 2;
 
-/** Runs accepted tasks: sequences side by side, each in its order, a bounded number at a time. Never throws at the caller. */
+/** Runs accepted tasks: sequences side by side, the tasks of each in order, at most `concurrency` at a time. Never throws. */
 export class TaskQueue {
   private readonly ready = new LinkedList<TaskSequence>();
   private readonly running = new LinkedList<Attempt<Task>>();
   private readonly retries = new Map<TaskSequence, NodeJS.Timeout>();
   private scheduled: NodeJS.Immediate | null = null;
-  private hurried = false;
+  private isClosing = false;
   private closed = false;
 
   constructor(
@@ -24,23 +24,23 @@ export class TaskQueue {
     readonly counters: Counters,
   ) {}
 
-  /** Takes over an item that has its room. It starts in a later turn of the event loop. */
+  /** The item has its room. It starts in a later turn of the event loop. */
   accept(item: TaskItem, sequence: TaskSequence): void {
     sequence.push(item);
     if (this.closed) sequence.dropAll('the application has closed');
-    else if (!sequence.isEmpty) this.engage(sequence);
+    else if (sequence.hasNext) this.makeReady(sequence);
   }
 
-  /** Shutdown has begun: what waits for its next attempt runs now. */
-  hurry(): void {
-    this.hurried = true;
+  /** Shutdown has begun: tasks that wait for their next attempt run now. */
+  retryAllNow(): void {
+    this.isClosing = true;
     for (const [sequence, timer] of this.retries) {
       clearTimeout(timer);
       this.retryNow(sequence);
     }
   }
 
-  /** Ends everything that has not finished, and returns its names. Later work is dropped. */
+  /** Cuts off running tasks, drops waiting ones, and returns their names. Later work is dropped. */
   close(reason: string): string[] {
     this.closed = true;
     if (this.scheduled !== null) clearImmediate(this.scheduled);
@@ -52,9 +52,9 @@ export class TaskQueue {
     return [...cut.flatMap(({ subject }) => subject.items.map(({ name }) => name)), ...left];
   }
 
-  engage(sequence: TaskSequence): void {
-    if (sequence.engaged) return;
-    sequence.engaged = true;
+  makeReady(sequence: TaskSequence): void {
+    if (sequence.isBusy) return;
+    sequence.isBusy = true;
     this.ready.add(sequence);
     this.schedule();
   }
@@ -72,15 +72,15 @@ export class TaskQueue {
       if (sequence === null) return;
       this.startNext(sequence);
     }
-    // At full concurrency, whatever ends goes on.
+    // At full concurrency the end of a task schedules the next turn.
     if (this.ready.size > 0 && this.running.size < this.concurrency) this.schedule();
   };
 
   private startNext(sequence: TaskSequence): void {
     const task = sequence.retrying ?? sequence.shift();
     if (task === null) {
-      sequence.engaged = false;
-      return sequence.disengaged();
+      sequence.isBusy = false;
+      return sequence.becameIdle();
     }
     sequence.retrying = null;
     for (const item of task.items) {
@@ -99,9 +99,9 @@ export class TaskQueue {
     this.running.delete(attempt);
     if (outcome !== 'completed' && task.attempt < task.spec.attempts && !this.closed) return this.retryLater(task);
     for (const item of task.items) item.end(outcome, error, item.describeEnd(startedMs, ranMs, task.attempt));
-    task.sequence.engaged = false;
-    if (!task.sequence.isEmpty) this.engage(task.sequence);
-    else task.sequence.disengaged();
+    task.sequence.isBusy = false;
+    if (task.sequence.hasNext) this.makeReady(task.sequence);
+    else task.sequence.becameIdle();
     if (this.ready.size > 0) this.schedule();
   };
 
@@ -112,11 +112,11 @@ export class TaskQueue {
     for (const item of task.items) {
       item.enter('waiting');
       // A task that waits for its next attempt takes room as well, or a dead downstream would fill the memory.
-      this.room.add(item);
+      this.room.takeAnyway(item);
     }
     const { backoffMs: baseMs, maxBackoffMs: maxMs } = task.spec;
     const backoff = backoffMs(task.attempt, { baseMs, maxMs });
-    const waitMs = this.hurried ? Math.min(50, backoff) : backoff;
+    const waitMs = this.isClosing ? Math.min(50, backoff) : backoff;
     const timer = inRootContext(() => setTimeout(() => this.retryNow(sequence), waitMs));
     this.retries.set(sequence, timer.unref());
     if (this.ready.size > 0) this.schedule();
@@ -124,7 +124,7 @@ export class TaskQueue {
 
   private retryNow(sequence: TaskSequence): void {
     this.retries.delete(sequence);
-    sequence.engaged = false;
-    this.engage(sequence);
+    sequence.isBusy = false;
+    this.makeReady(sequence);
   }
 }

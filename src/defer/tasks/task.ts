@@ -1,9 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
-import { nameOrigin, type Counters, type Origin } from '../counters.js';
+import { describeOrigin, type Counters, type Origin } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
-import { Item } from '../item.js';
-import type { Room } from '../room.js';
+import { Item, type Room } from '../item.js';
 import type { WorkOptions } from '../work-options.js';
 import type { Attempt, AttemptDetails } from './attempt.js';
 
@@ -19,11 +18,11 @@ export interface Arming {
 
 export type TaskRun = (attempt: Pick<Attempt<unknown>, 'details' | 'info'>) => unknown;
 
-/** One item of in-process work: a task of its own, or one of a batch, which its lane runs. */
+/** One item of in-process work: a task of its own, or an item of a batch, whose lane has the function to run. */
 export class TaskItem extends Item {
-  names;
+  request;
   private origin: Origin | null;
-  /** Keeps the async context in which it is armed. */
+  /** The async context in which it is armed. Null for items of a batch. */
   private readonly resource: AsyncResource | null;
 
   constructor(
@@ -37,21 +36,22 @@ export class TaskItem extends Item {
   ) {
     super(spec.name, when, 0, false, queue.room, queue.counters);
     this.origin = origin;
-    this.names = nameOrigin(origin);
+    this.request = describeOrigin(origin);
     this.resource = run === null ? null : new AsyncResource('PerfDeferredTask');
   }
 
-  /** Lets go of the request: a backlog of work must not be a backlog of requests and sockets. */
+  /** Releases the request: a backlog of work must not be a backlog of requests and sockets. */
   protected override accept(): void {
     const { queueUp } = this;
-    this.names = nameOrigin(this.origin);
+    // The route is known by now.
+    this.request = describeOrigin(this.origin);
     this.origin = this.queueUp = null;
     queueUp?.(this);
   }
 
   makeTask(sequence: TaskSequence): Task {
     const { run, resource } = this;
-    this.run = this.line = null;
+    this.run = this.waitsIn = null;
     return new Task(this.spec, sequence, [this], run, resource!);
   }
 }
@@ -70,11 +70,12 @@ export class Task {
   ) {}
 
   get details(): AttemptDetails {
-    const { id, status, names } = this.items[0]!;
-    const { requestId, traceparent } = this.isBatch ? nameOrigin(null) : names;
+    const { id, status, request } = this.items[0]!;
+    const { requestId, traceparent } = this.isBatch ? describeOrigin(null) : request;
     return { id, attempt: this.attempt, status: this.isBatch ? null : status, requestId, traceparent };
   }
 
+  /** Releases the function with the last attempt: it may hold much. */
   begin(): TaskRun {
     const run = this.run!;
     this.attempt += 1;
@@ -83,23 +84,23 @@ export class Task {
   }
 }
 
-/** The tasks of one request: they run one after the other, in the order they were armed. */
+/** Tasks that run one after the other, in the order they were armed: those of one request. */
 export class TaskSequence implements Linked<TaskSequence> {
   previous: TaskSequence | null = null;
   next: TaskSequence | null = null;
   protected readonly waiting: TaskItem[] = [];
   /** The task that failed and waits for its next attempt: it keeps its place. */
   retrying: Task | null = null;
-  /** One of its tasks is running, or it is in the line of sequences that may run. */
-  engaged = false;
+  /** One of its tasks is running or waits for its next attempt, or the queue will start one. */
+  isBusy = false;
 
-  get isEmpty(): boolean {
-    return this.waiting.length === 0;
+  get hasNext(): boolean {
+    return this.waiting.length > 0;
   }
 
   push(item: TaskItem): void {
     item.enter('waiting');
-    item.line = this.waiting;
+    item.waitsIn = this.waiting;
     this.waiting.push(item);
   }
 
@@ -107,10 +108,10 @@ export class TaskSequence implements Linked<TaskSequence> {
     return this.waiting.shift()?.makeTask(this) ?? null;
   }
 
-  /** None of its tasks runs or waits for its turn. */
-  disengaged(): void {}
+  /** Called by the queue when it has nothing to start. */
+  becameIdle(): void {}
 
-  /** Drops all that waits, and returns its names. */
+  /** Drops all items that wait, and returns their names. */
   dropAll(why: string): string[] {
     const { retrying } = this;
     this.retrying = null;

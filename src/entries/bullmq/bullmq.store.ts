@@ -21,7 +21,7 @@ import {
 import { makeBatchJob, makeJob } from './job-data.js';
 import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
 
-/** Deadline of closing the queues, milliseconds: nothing depends on it any more. */
+/** Deadline of closing the queues, milliseconds: all work is stored or on disk by then. */
 const CLOSE_TIMEOUT_MS = 300;
 
 export interface BullmqStoreOptions {
@@ -104,16 +104,16 @@ class BullmqStore implements BullmqDurableStore {
   private readonly prefix: string;
   private readonly queues = new Map<string, Queue>();
   private readonly workers = new Map<string, JobWorker>();
-  /** Queues that this application stores work in, or works off. One that is only inspected may be another service's. */
+  /** Queues that this application stores work in, or works off. A queue that `queue()` only opens may be another service's. */
   private readonly served = new Set<string>();
   private started: { libraries: Libraries; producer: OwnClient; host: DurableStoreHost } | null = null;
   private consumer: OwnClient | null = null;
-  /** Set from Redis' first answer on. */
-  private working: { readonly skipVersionCheck: boolean } | null = null;
+  /** How workers are made; null before Redis' first answer. */
+  private workerSettings: { readonly skipVersionCheck: boolean } | null = null;
   /** The application closes: no worker is made any more. */
   private paused = false;
   private connecting: Promise<void> | null = null;
-  /** The store of the application that was made last. */
+  /** The copy for the application that booted last: `queue()` reads its queues. */
   private newest: BullmqStore = this;
 
   constructor(private readonly options: ReturnType<typeof table.read>) {
@@ -141,10 +141,10 @@ class BullmqStore implements BullmqDurableStore {
     const report = reportTo(host, 'workers', 'They go on by themselves when Redis is back.');
     const consumer = (this.consumer = openConsumer(libraries, connection, report));
     const serveAll = (skipVersionCheck: boolean): void => {
-      this.working = { skipVersionCheck };
+      this.workerSettings = { skipVersionCheck };
       for (const name of [...this.served, ...queues.keys(), ...host.queues()]) this.serve(name);
     };
-    // A worker that is refused INFO would repeat it forever without a turn for other work: it skips the version check.
+    // A worker whose INFO is refused repeats it for ever without yielding to the event loop: it skips the version check.
     consumer.redis.info().then(
       () => serveAll(false),
       () => serveAll(true),
@@ -162,7 +162,7 @@ class BullmqStore implements BullmqDurableStore {
     const { producer } = this.started!;
     const name = jobs[0]!.options.queue ?? this.ownQueue;
     this.serve(name);
-    // One wait for all that is stored meanwhile, since each wait adds listeners to the client.
+    // One wait for all concurrent calls: each adds listeners to the client.
     await (this.connecting ??= whenAttempted(producer.redis).finally(() => (this.connecting = null)));
     return (this.queues.get(name) ?? this.open(name)).addBulk(batch ? [makeBatchJob(jobs)] : jobs.map(makeJob));
   }
@@ -202,10 +202,10 @@ class BullmqStore implements BullmqDurableStore {
   private serve(name: string): void {
     this.served.add(name);
     const { worker, queues } = this.options;
-    if (this.paused || this.working === null || worker === null || this.workers.has(name)) return;
+    if (this.paused || this.workerSettings === null || worker === null || this.workers.has(name)) return;
     const { libraries, host } = this.started!;
     const options = queues.get(name) ?? (name === this.ownQueue ? worker : queueRow.read(undefined, name));
-    const connection = { connection: this.consumer!.redis, prefix: this.prefix, ...this.working };
+    const connection = { connection: this.consumer!.redis, prefix: this.prefix, ...this.workerSettings };
     this.workers.set(name, new JobWorker(libraries.bullmq, name, connection, options, host));
   }
 }
@@ -217,7 +217,7 @@ const reportTo =
     host.report(cause, `${cause}. ${advice}`);
   };
 
-/** Services that share a Redis have a queue each. BullMQ allows no colon, and dashboards no slash. */
+/** Services that share a Redis need queues of their own. BullMQ allows no colon in a name, and dashboards no slash. */
 function defaultQueueName(): string {
   const name = applicationName()?.replaceAll(/[^\w.-]/g, '-');
   return name === undefined ? 'nestjs-perf' : `nestjs-perf-${name}`;

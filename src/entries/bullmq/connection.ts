@@ -5,11 +5,11 @@ import { within } from '../../core/within.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 import { loadRedis, needsAnew, openClient, reconnectInMs, type RedisCacheConnection } from '../redis/connection.js';
 
-/** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
+/** A connection without an answer for so long is half open, milliseconds: ioredis makes a new one. */
 const SILENT_MS = 10_000;
-/** A worker's connection may wait for a job for 10 s. */
+/** Longer, since a worker's connection waits for a job for up to 10 s. */
 const WORKER_SILENT_MS = 20_000;
-/** BullMQ's loop would try again at once when Redis has refused its command: when it does, milliseconds. */
+/** Delay of a worker's new connection after Redis has refused a command, milliseconds: BullMQ's loop would repeat it at once. */
 const REFUSED_MS = 1_000;
 
 export type { RedisCacheClient as RedisClient } from '../redis/connection.js';
@@ -27,11 +27,11 @@ type OnError = (error: Error) => void;
 /** A client that this library has made. */
 export interface OwnClient {
   readonly redis: Redis;
-  /** Ends it, its duplicates and their reconnecting. */
+  /** Ends the client, its duplicates and their reconnecting. */
   readonly release: () => void;
 }
 
-/** Loaded at boot rather than with this module, so that their absence is an error in words. @throws PERF_ERR_MISSING_PEER */
+/** Imports at boot, not with this module: a missing package is then an error that names it. @throws PERF_ERR_MISSING_PEER */
 export async function loadLibraries(): Promise<Libraries> {
   const bullmq = await optionalPeer('bullmq', '`bullmqStore()`', () => import('bullmq'));
   const { Redis } = await loadRedis('`bullmqStore()`');
@@ -44,7 +44,7 @@ export function openProducer(libraries: Libraries, connection: RedisConnection, 
   return open(libraries, connection, { each: bounded, enableOfflineQueue: false }, onError);
 }
 
-/** Waits while a connection is being made, `SILENT_MS` at most: commands of a producer would fail until then, though nothing is wrong. */
+/** Waits while a connection is being made, at most `SILENT_MS`: until then a producer's commands fail though nothing is wrong. */
 export async function whenAttempted(redis: Redis): Promise<void> {
   if (!redis.status.startsWith('connect')) return;
   const over = new AbortController();
@@ -54,11 +54,11 @@ export async function whenAttempted(redis: Redis): Promise<void> {
   await within(SILENT_MS, ended).finally(() => over.abort());
 }
 
-/** For workers, whose commands wait for as long as it takes. */
+/** For workers: their commands wait for as long as it takes. */
 export function openConsumer(libraries: Libraries, connection: RedisConnection, onError: OnError): OwnClient {
   const unbounded = { maxRetriesPerRequest: null, commandTimeout: undefined, socketTimeout: WORKER_SILENT_MS };
   const own = { each: unbounded, enableOfflineQueue: true };
-  const { redis, release } = open(libraries, connection, own, onError, isRefused);
+  const { redis, release } = open(libraries, connection, own, onError, refusesLoop);
   const copies: Redis[] = [];
   const duplicate = redis.duplicate.bind(redis);
   redis.duplicate = (...given) => {
@@ -71,28 +71,28 @@ export function openConsumer(libraries: Libraries, connection: RedisConnection, 
     release: () => {
       for (const client of [redis, ...copies]) client.sendCommand = refuse;
       release();
-      // Another goodbye to one that has ended would delay the end of the process for 2 s.
+      // A second `disconnect()` would delay the end of the process by 2 s.
       for (const copy of copies) if (copy.status !== 'end') copy.disconnect();
     },
   };
 }
 
 /**
- * A worker of BullMQ 5 that closes repeats what it has to send to Redis for as long as the connection is closed, in microtasks: the process
- * would hang. Any other error ends that; the job runs again elsewhere.
+ * A closing worker of BullMQ 5 repeats a command in microtasks while its error is that of a closed connection: the process would hang.
+ * This error ends the loop; the job runs again elsewhere.
  */
 const refuse: Redis['sendCommand'] = (command) => {
   command.reject(new Error('the application has closed'));
   return command.promise;
 };
 
-/** An error that `endsTurn` is answered by a connection made anew, after `REFUSED_MS`: until then commands wait. */
+/** After an error for which `isRefused` is true, the client reconnects after `REFUSED_MS`; until then its commands wait. */
 function open(
   libraries: Libraries,
   connection: RedisConnection,
   { each, enableOfflineQueue }: { each: object; enableOfflineQueue: boolean },
   onError: OnError,
-  endsTurn: (error: Error) => boolean = () => false,
+  isRefused: (error: Error) => boolean = () => false,
 ): OwnClient {
   let [released, refused] = [false, false];
   const retryStrategy = (times: number): number | null => {
@@ -102,8 +102,8 @@ function open(
   };
   const isReadOnly = needsAnew();
   const reconnectOnError = (error: Error): boolean => {
-    refused ||= endsTurn(error);
-    return endsTurn(error) || isReadOnly(error);
+    refused ||= isRefused(error);
+    return isRefused(error) || isReadOnly(error);
   };
   // Connected at once: with `lazyConnect` the first attempt would be the last.
   const own = { each: { ...each, reconnectOnError }, enableOfflineQueue, lazyConnect: false, retryStrategy };
@@ -117,7 +117,7 @@ function open(
 }
 
 /** Redis lacks memory, a disk or a replica, or its user lacks the right to a command of BullMQ's loop. */
-const isRefused = ({ message }: Error): boolean =>
+const refusesLoop = ({ message }: Error): boolean =>
   /^(?:OOM|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|LOADING|READONLY|BUSY|NOAUTH|NOPERM .*'(?:eval|evalsha|bzpopmin)') /.test(
     message,
   );

@@ -5,7 +5,7 @@ import type { DurableJob, NewDurableJob } from '../../defer/durable/durable-stor
 
 /** The fields of one item in Redis. Optional fields are null when they are left out. */
 export interface ItemData {
-  /** The item's id. A job on its own has it only where BullMQ could not take it as it is. */
+  /** Left out where the job has it as its own id. */
   id?: string;
   data?: unknown;
   requestId: string | null;
@@ -15,19 +15,19 @@ export interface ItemData {
   route?: string;
 }
 
-/** The fields that all items of a job share. The job itself has its id and name. */
+/** Fields that all items of a job share, besides the job's own id and name. */
 interface CommonData {
   work: string;
   timeoutMs: number;
   /** Upper limit of the wait between attempts, milliseconds; left out where there is one attempt. */
   maxBackoffMs?: number;
-  /** Written by the first worker that does not have its class. */
+  /** Set by the first worker whose application lacks the class. */
   unknownSinceMs?: number;
 }
 
-/** A bulk whose answer was lost is sent again after 30 s, and finds its ids taken, up to 1,500 jobs a second. */
+/** A bulk whose answer was lost is sent again after 30 s: completed jobs must still hold their ids then, up to 1,500 a second. */
 const KEEP = { removeOnComplete: { age: 600, count: 50_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
-/** A strategy of our workers: exponential with jitter like BullMQ's own, but bounded. */
+/** Name of the strategy that our workers register: BullMQ's own exponential one has no upper limit. */
 const BOUNDED_BACKOFF = 'nestjs-perf';
 
 export function makeJob(job: NewDurableJob) {
@@ -36,7 +36,7 @@ export function makeJob(job: NewDurableJob) {
   return jobWith(job, jobId, jobId === job.id ? item : { ...item, id: job.id });
 }
 
-/** Its id comes from all its items: after a crash they are grouped anew, and another group must not pass for stored. */
+/** The id is a hash of all item ids: after a crash items may be grouped anew, and another group must not pass for stored. */
 export function makeBatchJob(jobs: readonly NewDurableJob[]) {
   const ids = jobs.map(({ id }) => `${id}\n`).join('');
   const id = createHash('sha256').update(ids).digest('hex').slice(0, 32);
@@ -48,7 +48,7 @@ function makeItem({ id, data, requestId, status, at, traceparent, route }: NewDu
   return { ...item, ...(traceparent === null ? {} : { traceparent }), ...(route === null ? {} : { route }) };
 }
 
-/** BullMQ refuses whole numbers and colons. Different ids stay different. */
+/** BullMQ refuses whole numbers and colons in ids. Ids that begin with `id-` are changed too, so that different ids stay different. */
 function makeJobId(id: string): string {
   return /^-?\d+$/.test(id) || id.includes(':') || id.startsWith('id-') ? `id-${encodeURIComponent(id)}` : id;
 }
@@ -72,13 +72,12 @@ function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: I
 
 export interface ReadJob {
   readonly jobs: readonly DurableJob[];
-  /** All of them are one job, for `runBatch`. */
   readonly isBatch: boolean;
-  /** Since when no worker has had its class, epoch milliseconds; null when none has written it. */
+  /** Since when no worker has had its class, epoch milliseconds; null when it is known. */
   readonly unknownSinceMs: number | null;
 }
 
-/** Reads the job that a worker runs; null for one that this library has not written: any client of Redis can write anything. */
+/** Null for a job that this library has not written: any client of Redis may write to the queue. */
 export function readJob({ id = '', name, data, opts, timestamp }: Job): ReadJob | null {
   const given = data as Partial<CommonData & ItemData & { items: unknown }> | null | undefined;
   if (!isRecord(given) || typeof given.work !== 'string' || !isTimeout(given.timeoutMs)) return null;

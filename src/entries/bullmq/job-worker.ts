@@ -9,17 +9,17 @@ import type { Libraries } from './connection.js';
 import { readJob, type ReadJob } from './job-data.js';
 import { settleAll } from '../../core/settle-all.js';
 
-/** Least time for a last command to Redis, even past the deadline, milliseconds. */
-const LAST_WORD_MS = 500;
-/** Bounds of the delay of a job whose class this process lacks, milliseconds: an eighth of its wait so far, up to twice that at random. */
+/** Least time for the last commands to Redis, even past the deadline, milliseconds. */
+const LAST_COMMAND_MS = 500;
+/** A job whose class this process lacks is delayed by an eighth of its wait so far, within these bounds, times 1 to 2 at random. */
 const ELSEWHERE_MS = { least: 1_000, most: 300_000 };
-/** After so long without a worker that has its class, a job is a dead letter, milliseconds. */
+/** A job whose class no worker has had for so long is a dead letter, milliseconds. */
 export const UNKNOWN_MS = 3_600_000;
-/** How often a job may lose its process before it counts as failed: it may be what kills them. BullMQ's default is 1. */
+/** How often a job's process may die before the job fails: the job may be the cause. BullMQ's default is 1. */
 const MAX_STALLED_COUNT = 10;
-/** The start of BullMQ's error for a job that it fails by itself, in no process. */
+/** Beginning of BullMQ's error when it fails a job that no process runs. */
 const STALLED = 'job stalled more than';
-/** When a job that was cut off at shutdown, or came too late for it, runs again, milliseconds. */
+/** Delay of a job that a shutdown has cut off or not begun, milliseconds. */
 const PUT_BACK_MS = 1_000;
 /** How soon a worker tries again after Redis was away, or has refused, milliseconds. */
 const RETRY_MS = 1_000;
@@ -43,7 +43,7 @@ export class JobWorker {
   private readonly active = new Set<{ job: Job; token: string | undefined; running: Promise<void> }>();
   private readonly stopping = new AbortController();
   private paused = false;
-  /** BullMQ works jobs off; before that there is nothing to pause, and its `close` would leave its errors without a listener. */
+  /** BullMQ has begun: before that there is nothing to pause, and its `close` would leave errors without a listener. */
   private runs = false;
 
   constructor(
@@ -74,8 +74,8 @@ export class JobWorker {
       settings: { backoffStrategy: boundedBackoff },
     });
     worker.on('failed', (job, error) => {
-      const isOurs = !error.message.startsWith(STALLED);
-      if (job !== undefined && !isOurs) host.givenUp?.(readJob(job)?.jobs ?? [], job.attemptsMade, error);
+      const isStalled = error.message.startsWith(STALLED);
+      if (job !== undefined && isStalled) host.givenUp?.(readJob(job)?.jobs ?? [], job.attemptsMade, error);
     });
     worker.on('error', this.reportTrouble);
     worker.waitUntilReady().then(
@@ -84,14 +84,14 @@ export class JobWorker {
         this.runs = true;
         worker.run().catch((error: Error) => worker.emit('error', error));
       },
-      // Redis may refuse INFO, as during a long script. The connections of this worker end with the consumer's.
+      // Redis may refuse INFO, for example during a long script: a new worker skips it. The old one's connections end with the consumer's.
       () => setTimeout(() => (this.paused ? undefined : (this.worker = this.open(true))), RETRY_MS).unref(),
     );
     return worker;
   }
 
   private readonly reportTrouble = (error: unknown): void => {
-    // A job that was put back has lost its lock: BullMQ reports an error when it ends after all.
+    // A job that was put back has lost its lock: BullMQ emits an error when it still ends.
     if (this.stopping.signal.aborted) return;
     const cause = `worker of queue "${this.queueName}": ${describeReason(error)}`;
     this.host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
@@ -102,10 +102,10 @@ export class JobWorker {
     if (this.runs) await this.worker.pause(true);
   }
 
-  /** Waits for the jobs that run, until the deadline; then aborts their signals, and puts back what does not end. */
+  /** Waits for running jobs until the deadline; then aborts their signals, and puts back those that do not end. */
   async stop(deadlineMs: number): Promise<void> {
     const startedMs = performance.now();
-    const leftMs = (): number => Math.max(LAST_WORD_MS, deadlineMs - (performance.now() - startedMs));
+    const leftMs = (): number => Math.max(LAST_COMMAND_MS, deadlineMs - (performance.now() - startedMs));
     await within(leftMs(), () => this.pause());
     await within(deadlineMs, () => this.idle());
     this.stopping.abort();
@@ -114,12 +114,12 @@ export class JobWorker {
     if (left.length > 0) {
       const names = left.map(({ job }) => job.name).join(', ');
       this.host.report('durable jobs were cut off', `${left.length} durable jobs run again elsewhere: ${names}.`);
-      // Counts no attempt, and does not wait for the lock to expire. The delay keeps it from this worker, which still listens.
+      // Counts no attempt, and spares the wait for the lock to expire. The delay keeps jobs from this worker, which still listens.
       const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
-      await within(LAST_WORD_MS, () => settleAll(putBack));
+      await within(LAST_COMMAND_MS, () => settleAll(putBack));
     }
     // A job that has ended while Redis was away runs again elsewhere: it is not waited for.
-    const closeMs = this.connection.connection.status === 'ready' ? leftMs() : LAST_WORD_MS;
+    const closeMs = this.connection.connection.status === 'ready' ? leftMs() : LAST_COMMAND_MS;
     if (this.runs) await within(closeMs, () => this.worker.close(this.active.size > 0));
   }
 
@@ -128,7 +128,7 @@ export class JobWorker {
   }
 
   private async process(job: Job, token: string | undefined): Promise<void> {
-    // BullMQ still takes the job for which it was waiting when it was paused.
+    // A paused worker of BullMQ still gets the job for which it was waiting.
     if (this.paused) return this.putBack(job, token, PUT_BACK_MS);
     const read = readJob(job);
     if (read === null) {
@@ -140,7 +140,7 @@ export class JobWorker {
     if (typeof kind === 'object') return this.leaveToOthers(job, token, read, kind.whyNot);
     if (read.isBatch && kind === 'one')
       throw this.makeDead(job, read, 'it is a batch, and its class has no `runBatch`');
-    // A shutdown waits for jobs in `active` alone: it would miss one that waits for this.
+    // A shutdown waits for jobs in `active` alone: an `await` here would hide this one from it.
     if (read.unknownSinceMs !== null) void this.markUnknown(job, undefined);
     const running = this.host.run(read.jobs, job.attemptsMade + 1, this.stopping.signal);
     const active = { job, token, running };
@@ -148,7 +148,7 @@ export class JobWorker {
     try {
       return await running;
     } catch (error) {
-      // It has heeded the signal of the shutdown, which is no failure.
+      // A job that ends because of the shutdown's signal has not failed.
       if (!this.stopping.signal.aborted) throw error;
     } finally {
       this.active.delete(active);
@@ -173,21 +173,21 @@ export class JobWorker {
     return this.putBack(job, token, waitMs * (1 + Math.random()));
   }
 
-  /** Writes since when no worker has had its class; undefined: one has. Where Redis refuses, the next worker writes it. */
+  /** Undefined: a worker has its class. If Redis refuses, the next worker writes it. */
   private async markUnknown(job: Job, unknownSinceMs: number | undefined): Promise<void> {
     await job.updateData({ ...(job.data as object), unknownSinceMs }).catch(this.reportTrouble);
   }
 
-  /** Makes a job a dead letter: it is among the queue's failed jobs then, whatever attempts are left. */
+  /** The error by which BullMQ moves a job to the queue's failed jobs, whatever attempts are left. */
   private makeDead(job: Job, { jobs }: ReadJob, why: string): Error {
     const error = new this.bullmq.UnrecoverableError(why);
     this.host.givenUp?.(jobs, job.attemptsMade + 1, error);
     return error;
   }
 
-  /** Puts a job back for another process, or for later. Counts no attempt. Always throws BullMQ's error for a delayed job. */
+  /** Puts a job back without counting an attempt. Always throws the error by which BullMQ knows that a job was delayed. */
   private async putBack(job: Job, token: string | undefined, delayMs: number): Promise<never> {
-    // Its lock expires where Redis refuses, and it runs again; BullMQ would fail it for any other error.
+    // If Redis refuses, the job's lock expires and it runs again; any other error would fail the job.
     await job.moveToDelayed(Date.now() + delayMs, token).catch(this.reportTrouble);
     throw new this.bullmq.DelayedError();
   }

@@ -13,10 +13,16 @@ it('a batch work with a name for each tenant runs every item, and armed items of
     }
   }
   const instance = new WriteAudit();
-  const place = { type: WriteAudit, kind: 'batch' as const, provide: () => instance, durableName: null, place: 'here' };
+  const provided = {
+    type: WriteAudit,
+    kind: 'batch' as const,
+    provide: () => instance,
+    durableName: null,
+    label: 'here',
+  };
   const arm = (name: string, data: number) =>
     engine.armClass(
-      { ...readEnqueueOptions({ batch: { maxWaitMs: 1 } }, 'work'), ...place, name },
+      { ...readEnqueueOptions({ batch: { maxWaitMs: 1 } }, 'work'), ...provided, name },
       instance,
       data,
       armingIn(new TaskSequence()),

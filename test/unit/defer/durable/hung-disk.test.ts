@@ -50,7 +50,7 @@ it('an answer waits for a disk that hangs no longer than `writeTimeoutMs`, and t
   expect([...place.known].toSorted()).toEqual(['a', 'b', 'c']);
   goOn();
   const durable = engine.durable!;
-  await until('the disk to be used again', () => !durable.needsMemory);
+  await until('the disk to be used again', () => !durable.lacksDisk);
   const last = arm('d');
   await last.written;
   expect(durable.onDisk.entries).toBeGreaterThan(0);

@@ -18,10 +18,10 @@ it('a request holds nothing of what is on disk, however long it lasts', async ()
   const work = new RequestWork(new Set());
   for (let i = 0; i < 3; i++)
     work.arm({ name: 'receipt', when: null, written: Promise.resolve(null), commit() {}, discard() {} });
-  expect(work.written).not.toBeNull();
-  await work.written;
+  expect(work.writes).not.toBeNull();
+  await work.writes;
   await Promise.resolve();
-  expect(work.written).toBeNull();
+  expect(work.writes).toBeNull();
 });
 
 it.each([

@@ -2,9 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it, vi, afterEach, beforeEach } from 'vitest';
 import { OncePerCause } from '../../../../src/core/reporter.js';
 import { Counters } from '../../../../src/defer/counters.js';
-import { OutboxItem, type Parcel } from '../../../../src/defer/outbox/outbox-item.js';
-import { Outbox, type Group } from '../../../../src/defer/outbox/outbox.js';
-import { Room } from '../../../../src/defer/room.js';
+import { Outbox, OutboxItem, type Group, type Parcel } from '../../../../src/defer/outbox/outbox.js';
+import { Room } from '../../../../src/defer/item.js';
 
 type Send = (items: readonly number[], call: number) => Promise<unknown>;
 interface Numbered extends Parcel {

@@ -19,7 +19,7 @@ describe('what an earlier process has left in a spill', () => {
     const all = await take(second.spill);
     expect(idsOf(all)).toEqual(['a-1', 'a-2', 'a-3', 'a-4', 'a-6', 'a-7', 'a-8', 'a-9']);
     expect(all.slice(0, 3).map(({ entry: { json } }) => json)).toEqual(['{"i":1}', '{"i":2}', undefined]);
-    expect(second.spill.parked).toBe(false);
+    expect(second.spill.hasParked).toBe(false);
     expect(second.counted.found).toBe(8);
     strike(second.spill, 'a-1', 'a-2', 'a-3', 'a-4', 'a-6', 'a-7', 'a-8', 'a-9');
     await until('the old file to be deleted', () => segments().length === 0);

@@ -41,7 +41,7 @@ describe('the folders of processes that share a path', () => {
     expect(readdirSync(at.root)).toHaveLength(2);
     expect(left().toSorted()).toEqual(['a', 'b']);
     await one.adopt();
-    expect(one.spill.parked).toBe(false);
+    expect(one.spill.hasParked).toBe(false);
   });
 
   it('what a process that was killed has left is taken over at once, by one of many', async () => {
@@ -50,7 +50,7 @@ describe('the folders of processes that share a path', () => {
     const [place] = readFileSync(join(at.root, ownFolder(), 'owner'), 'utf8').split(' ');
     leave(`${place} ${child.pid}`);
     await me.adopt();
-    expect(me.spill.parked).toBe(false);
+    expect(me.spill.hasParked).toBe(false);
     child.kill('SIGKILL');
     await once(child, 'exit');
     const all = await Promise.all(Array.from({ length: 4 }, () => open()));
@@ -65,10 +65,10 @@ describe('the folders of processes that share a path', () => {
     const renewing = setInterval(renew, 500);
     await new Promise((resolve) => setTimeout(resolve, 2_000));
     await adopt();
-    expect(spill.parked).toBe(false);
+    expect(spill.hasParked).toBe(false);
     clearInterval(renewing);
     // It looks by itself every 5 s.
-    await until('it to be taken over', () => spill.parked, 60_000);
+    await until('it to be taken over', () => spill.hasParked, 60_000);
     expect(await takeAll(spill)).toEqual([GONE]);
   }, 90_000);
 
@@ -157,7 +157,7 @@ describe('the folders of processes that share a path', () => {
     const { chmodSync } = await import('node:fs');
     chmodSync(open777, 0o777);
     const { spill } = await open();
-    expect(spill.parked).toBe(false);
+    expect(spill.hasParked).toBe(false);
     expect(reports).toEqual([expect.stringContaining('everybody may write to it')]);
   });
 });

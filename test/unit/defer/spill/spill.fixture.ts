@@ -78,7 +78,7 @@ export function spills() {
     park: ({ segment, offset }: Place): void => segment.park(offset),
     async takeAll(spill: Spill): Promise<string[]> {
       const ids: string[] = [];
-      while (spill.parked) ids.push(...idsOf(await take(spill)));
+      while (spill.hasParked) ids.push(...idsOf(await take(spill)));
       return ids;
     },
     strike: (spill: Spill, ...ids: string[]): void => spill.strike(placesOf(...ids)),

@@ -68,7 +68,7 @@ describe('the spill', () => {
     for (let i = 0; i < 5; i++) await put(spill, `a-${i}`);
     park(placesOf('a-2')[0]!);
     park(placesOf('a-4')[0]!);
-    expect(spill.parked).toBe(true);
+    expect(spill.hasParked).toBe(true);
     expect(idsOf(await take(spill))).toEqual(['a-2', 'a-4']);
     expect(await take(spill)).toEqual([]);
     park(placesOf('a-4')[0]!);
@@ -83,7 +83,7 @@ describe('the spill', () => {
     for (const id of ids.slice(200)) park(placesOf(id)[0]!);
     const taken: string[] = [];
     const reading = (async () => {
-      while (spill.parked) taken.push(...idsOf(await take(spill)));
+      while (spill.hasParked) taken.push(...idsOf(await take(spill)));
     })();
     for (const id of ids.slice(0, 200)) {
       strike(spill, id);

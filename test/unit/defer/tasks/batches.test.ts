@@ -25,7 +25,7 @@ function batching(
   const planned: ClassWork = {
     ...readEnqueueOptions(work, 'work'),
     name: 'WriteAudit',
-    place: 'WriteAudit',
+    label: 'WriteAudit',
     kind: 'batch',
     provide: () => instance,
     durableName: null,
@@ -89,7 +89,7 @@ describe('batches', () => {
   it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
     const { engine, batches, arm } = batching({ maxPending: 2, overflow: 'drop-old' }, { batch: { maxWaitMs: 5 } });
     const request = new RequestWork(new Set());
-    for (let i = 0; i < 4; i++) request.arm(arm(i, request)!);
+    for (let i = 0; i < 4; i++) request.arm(arm(i, request.sequence)!);
     request.ended(answered);
     await engine.idle();
     expect(batches).toEqual([[2, 3]]);
@@ -99,8 +99,8 @@ describe('batches', () => {
   it('drop-old: what another request has armed goes, when it is the oldest, and does not run once that request ends', async () => {
     const { engine, batches, arm } = batching({ maxPending: 2, overflow: 'drop-old' }, { batch: { maxWaitMs: 5 } });
     const [slow, fast] = [new RequestWork(new Set()), new RequestWork(new Set())];
-    slow.arm(arm('oldest', slow)!);
-    for (const data of ['a', 'b']) fast.arm(arm(data, fast)!);
+    slow.arm(arm('oldest', slow.sequence)!);
+    for (const data of ['a', 'b']) fast.arm(arm(data, fast.sequence)!);
     fast.ended(answered);
     slow.ended(answered);
     await engine.idle();
