@@ -13,6 +13,9 @@ export const mayEnd = (chunk: unknown): boolean =>
 
 const readEncoding = (encoding: unknown): BufferEncoding =>
   typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8';
+/** Node sends no text of a HEAD, and accepts any name of its encoding. */
+export const replaceUnknown = (encoding: unknown): unknown =>
+  Buffer.isEncoding(encoding as string) ? encoding : 'utf8';
 export function countBytes(chunk: unknown, encoding: unknown): number {
   if (typeof chunk === 'string') return Buffer.byteLength(chunk, readEncoding(encoding));
   return chunk instanceof Uint8Array ? chunk.byteLength : 0;

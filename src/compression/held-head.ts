@@ -149,12 +149,13 @@ export function applyHead(response: ServerResponse, { status, reason, headers }:
   if (REFUSED.test(phrase)) return false;
   if (response instanceof ServerResponse) response.statusMessage = phrase;
   response.statusCode = status;
-  const before = response.getHeaderNames();
+  const isFirst = response.getHeaderNames().length === 0;
   const names = Object.keys(headers ?? {});
   try {
     for (const name of names) response.setHeader(name, headers![name]!);
   } catch (error) {
-    for (const name of names) if (!before.includes(name.toLowerCase())) response.removeHeader(name);
+    // Node keeps what it has set so far where a header was set before; else it writes a head at once.
+    if (isFirst) for (const name of names) response.removeHeader(name);
     throw error;
   }
   return true;

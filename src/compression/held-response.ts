@@ -1,6 +1,6 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { RequestState } from '../request/request-state.js';
-import { countBytes, isChunk, mayEnd, normalizeText, toBytes, type Body } from './content-cache.js';
+import { countBytes, isChunk, mayEnd, normalizeText, replaceUnknown, toBytes, type Body } from './content-cache.js';
 import { EncodedStream } from './encoded-stream.js';
 import { countEncoded, type CompressionEngine } from './engine.js';
 import {
@@ -86,7 +86,7 @@ export class HeldResponse implements Hold {
     const isSmall = this.engine.passesSmall(this.state, head.status, readLength(head));
     if (isSmall || !applyHead(this.response, head)) return this.passHead(given);
     this.known = null;
-    if (head.reason !== undefined) this.reason = [head.reason];
+    if (this.response instanceof ServerResponse) this.reason = [this.response.statusMessage];
     if (this.head.passes) return this.passHead([head.status, ...this.reason]);
     this.phase = 'headed';
     // An implied head of a whole body is mostly sent before the application reads it.
@@ -198,8 +198,9 @@ export class HeldResponse implements Hold {
       return;
     }
     if (kept !== null) return this.endKept(kept, given);
-    const body = isChunk(chunk) ? normalizeText(chunk, encoding) : null;
-    if (this.request.method === 'HEAD') {
+    const isHead = this.request.method === 'HEAD';
+    const body = isChunk(chunk) ? normalizeText(chunk, isHead ? replaceUnknown(encoding) : encoding) : null;
+    if (isHead) {
       engine.sendHead(this.head, body);
       this.deliver([findCallback(given)]);
     } else if (!this.head.isKept && !body?.length) engine.sendNothing(this.head, () => this.deliver(given));
@@ -247,7 +248,7 @@ export class HeldResponse implements Hold {
     this.phase = 'passing';
     head.counters.responses += 1;
     this.addLength(head.status);
-    this.send('writeHead', head.status, ...(head.status === this.response.statusCode ? this.reason : []));
+    this.send('writeHead', head.status, ...(head.status === 304 ? [] : this.reason));
   }
 
   private openStream(): void {
