@@ -5,7 +5,7 @@ import type { SecretNames } from '../core/secret-names.js';
 import type { RequestState } from '../request/request-state.js';
 import { methodLabel } from '../request/routes.js';
 import { safeUrl } from '../request/safe-request.js';
-import type { Verdict } from './cause.js';
+import type { Classification } from './block.js';
 import type { Block } from './loop-watch.js';
 import type { ProviderMethods } from './provider-methods.js';
 import { createReplay, type ReplayRules } from './replay/curl.js';
@@ -26,9 +26,9 @@ export interface RecordRules {
   readonly address: () => string | null;
 }
 
-export interface JudgedBlock {
+export interface ClassifiedBlock {
   readonly block: Block;
-  readonly verdict: Verdict;
+  readonly classification: Classification;
   /** The resolver or measured method within the request whose code it was. */
   readonly scope: RequestState | null;
   readonly samples: number;
@@ -36,14 +36,14 @@ export interface JudgedBlock {
   readonly delayed: readonly RequestState[];
 }
 
-export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: RecordRules): BlockRecord {
-  const { block, verdict, scope, samples, gcMs, delayed } = judged;
+export function createBlockRecord(classified: ClassifiedBlock, locate: Locate, rules: RecordRules): BlockRecord {
+  const { block, classification, scope, samples, gcMs, delayed } = classified;
   const { secrets, replay, methods } = rules;
-  const { request, suspect } = verdict;
+  const { request, suspect } = classification;
   // In a bundle only the map distinguishes a dependency from the application's code.
   const isApplications: IsApplications = (frame) =>
     isApplicationFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
-  const { frames, application } = chooseStack(rules.stack ? verdict.shown : [], isApplications, locate);
+  const { frames, application } = chooseStack(rules.stack ? classification.shown : [], isApplications, locate);
   const referTo = (state: RequestState | null) => (state === null ? null : createRequestRef(state, secrets));
   const part = scope?.route?.handler?.name ?? null;
   const named = referTo(request);
@@ -51,8 +51,8 @@ export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: Re
     kind: 'block',
     startedAt: toEpochMs(block.startMs),
     durationMs: block.endMs - block.startMs,
-    provenMs: verdict.provenMs,
-    cause: verdict.cause,
+    provenMs: classification.provenMs,
+    cause: classification.cause,
     // A GraphQL server answers outside of Nest's routes: its request has no handler, but the resolver has a name.
     request: named === null ? null : { ...named, handler: named.handler ?? part },
     suspect: referTo(suspect),

@@ -7,9 +7,8 @@ import type { PerfApplication } from '../request/application.js';
 import type { Feature, FeatureBoot } from '../request/feature.js';
 import type { RequestState } from '../request/request-state.js';
 import { WORD } from './beat.js';
-import { countVotes, measureInside } from './block.js';
-import { createBlockRecord, type JudgedBlock, type RecordRules } from './block-record.js';
-import { findCause } from './cause.js';
+import { classifyBlock, countVotes, measureOverlap } from './block.js';
+import { createBlockRecord, type ClassifiedBlock, type RecordRules } from './block-record.js';
 import { planTiming, type EventLoopSettings } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { captureFrames } from './interrupt/probe.js';
@@ -64,7 +63,7 @@ export class EventLoop implements Feature {
     this.profile = profile;
     if (profile !== null) sampler.onSample = (sample, ms) => profile.add(sample, ms);
     this.profiler = profile === null ? null : new LoopProfiler(profile, sampler, monotonicMs);
-    this.pending = new PendingBlocks((block) => this.judge(block), this.failed);
+    this.pending = new PendingBlocks((block) => this.classify(block), this.failed);
     const secrets = new SecretNames(replay?.denyNames ?? []);
     const address = (): string | null => readAddress(this.server);
     this.rules = { secrets, replay, ownFolder: findOwnFolder(), methods: null, stack, address };
@@ -152,21 +151,21 @@ export class EventLoop implements Feature {
     this.pending.add({ block, inFlight, samples: this.sampler.within(block.sinceMs, block.endMs) });
   }
 
-  private judge({ block, inFlight, samples }: SeenBlock): void {
+  private classify({ block, inFlight, samples }: SeenBlock): void {
     const gcMs = this.gc.within(block.startMs, block.endMs);
     // The counter has run on past the block's end; time on a CPU is not lost.
     const offCpuMs = Math.max(0, (1 - block.cpuRatio) * (block.endMs - block.startMs));
     const lostMs = Math.min(block.readLostMs(), offCpuMs);
     const votes = countVotes(samples, block, lostMs);
     const { thresholdMs } = this.options;
-    const verdict = findCause({ ...block, votes, gcMs, lostMs, thresholdMs, debugged: isDebuggable() });
-    if (verdict === null) return;
-    const { request, othersWaited } = verdict;
+    const classification = classifyBlock({ ...block, votes, gcMs, lostMs, thresholdMs, debugged: isDebuggable() });
+    if (classification === null) return;
+    const { request, othersWaited } = classification;
     const hasWaited = (state: RequestState): boolean => (request === null ? !votes.ran.has(state) : state !== request);
     const delayed = othersWaited ? inFlight.filter(hasWaited) : [];
     const scope = request === null ? null : findScope(votes.shown);
     this.charge(block, request, delayed, scope);
-    const recorded = this.record({ block, verdict, scope, samples: samples.length, gcMs, delayed });
+    const recorded = this.record({ block, classification, scope, samples: samples.length, gcMs, delayed });
     this.recording.add(recorded);
     void recorded.finally(() => this.recording.delete(recorded));
   }
@@ -177,21 +176,21 @@ export class EventLoop implements Feature {
     delayed: readonly RequestState[],
     scope: RequestState | null,
   ): void {
-    for (const state of delayed) state.delayedMs += measureInside(block, state);
+    for (const state of delayed) state.delayedMs += measureOverlap(block, state);
     for (const state of [request, scope]) {
       if (state === null) continue;
-      const ms = measureInside(block, state);
+      const ms = measureOverlap(block, state);
       state.blockedMs += ms;
       const stats = state.route?.stats ?? null;
       if (stats !== null) stats.blockedMs += ms;
     }
   }
 
-  private async record(judged: JudgedBlock): Promise<void> {
+  private async record(classified: ClassifiedBlock): Promise<void> {
     try {
-      const shown = this.options.stack ? judged.verdict.shown : [];
+      const shown = this.options.stack ? classified.classification.shown : [];
       const locate = await this.sampler.locate(shown.flatMap(({ frames }) => frames));
-      this.application.recorder.push(createBlockRecord(judged, locate, this.rules));
+      this.application.recorder.push(createBlockRecord(classified, locate, this.rules));
     } catch (error) {
       this.failed(error);
     }

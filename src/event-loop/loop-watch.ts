@@ -5,19 +5,22 @@ import { Beat, MODE, WORD } from './beat.js';
 import { PARK_AFTER_MS, PARK_QUIET_AFTER_MS, type Timing } from './event-loop.options.js';
 import { LoopStatistics } from './loop-statistics.js';
 
+/** A time in which the loop did not turn, on the main thread's clock. */
 export interface Block {
+  /** True: no task alone was too long, but a queue of them has kept the loop busy. */
   readonly inPieces: boolean;
-  /** The last proof before it that the loop turned. It may have waited for events until {@link startMs}, or after the block. */
+  /** The last beat before the block, and its idle time: samples since then may belong to the block. */
   readonly sinceMs: number;
-  /** As late as the block can have begun. */
+  /** The end less the busy time, so the latest moment at which the block can have begun. */
   readonly startMs: number;
   readonly endMs: number;
   /** Share of it that the main thread was on a CPU; more than 1 where only the whole process's is known. */
   readonly cpuRatio: number;
-  /** Milliseconds that the machine took, as far as the sampler has counted them: complete some polls later. */
+  /** Milliseconds in which the machine ran neither thread. The sampler's thread counts them; complete some polls later. */
   readonly readLostMs: () => number;
 }
 
+/** Since the start of the process: how long the loop has waited for events, and the main thread was on a CPU. */
 export interface LoopGauges {
   readonly nowMs: MonotonicClock;
   idleMs(): number;
@@ -34,7 +37,7 @@ export const nodeGauges: LoopGauges = {
 };
 const { threadCpuUsage } = process as { threadCpuUsage?: () => NodeJS.CpuUsage };
 
-/** Finds each block of the event loop from the inside. Ticks fast while requests are in flight, slowly otherwise. */
+/** Finds each block: a beat that comes late although the loop was not idle. Beats at requests, and by a timer: fast while requests arrive. */
 export class LoopWatch {
   readonly beat: Beat;
   readonly statistics: LoopStatistics;
@@ -45,6 +48,7 @@ export class LoopWatch {
   private ticked!: { ms: number; idleMs: number; cpuMs: number; lostUs: number };
   /** Up to here all is reported, or was below the threshold: the last tick, or the end of a block since. */
   private reported!: { ms: number; idleMs: number };
+  /** False until the first request or tick: a long task of the boot is no block. */
   private begun = false;
 
   constructor(
@@ -56,7 +60,7 @@ export class LoopWatch {
     private readonly onWake: () => void = () => {},
   ) {
     const nowMs = gauges.nowMs();
-    this.beat = new Beat(timing.thresholdMs, nowMs, (fromMs, toMs) => this.reportBlock(fromMs, toMs));
+    this.beat = new Beat(nowMs);
     this.statistics = new LoopStatistics(nowMs);
     this.readCounters(nowMs);
   }
@@ -72,24 +76,30 @@ export class LoopWatch {
   }
 
   turned(): void {
-    if (this.begun) this.beat.at(this.gauges.nowMs());
+    if (this.begun) this.turn(this.gauges.nowMs());
   }
 
   requestStarted(nowMs: number): void {
     this.lastRequestMs = nowMs;
     if (!this.begun) this.begin(nowMs);
-    else if (nowMs - this.beat.lastMs >= this.timing.beatMs || !this.awake) this.beat.at(nowMs);
+    else if (nowMs - this.beat.lastMs >= this.timing.beatMs || !this.awake) this.turn(nowMs);
     if (!this.awake) this.wake(nowMs);
   }
 
   requestEnded(nowMs: number): void {
     this.lastRequestMs = nowMs;
-    if (nowMs - this.beat.lastMs >= this.timing.beatMs) this.beat.at(nowMs);
+    if (nowMs - this.beat.lastMs >= this.timing.beatMs) this.turn(nowMs);
+  }
+
+  private turn(nowMs: number): void {
+    const { lastMs } = this.beat;
+    this.beat.at(nowMs);
+    if (nowMs - lastMs >= this.timing.thresholdMs) this.reportBlock(lastMs, nowMs);
   }
 
   private begin(nowMs: number): void {
     this.begun = true;
-    this.beat.restart(nowMs);
+    this.beat.at(nowMs);
     this.statistics.restart(nowMs);
     this.readCounters(nowMs);
   }
@@ -117,7 +127,7 @@ export class LoopWatch {
     const nowMs = this.gauges.nowMs();
     if (!this.begun) return this.begin(nowMs);
     const intervalMs = this.awake ? this.timing.tickMs : this.timing.idleTickMs;
-    this.beat.at(nowMs);
+    this.turn(nowMs);
     this.statistics.delayed(nowMs, Math.max(0, nowMs - this.ticked.ms - intervalMs));
     this.reportPieces(nowMs, nowMs);
     this.readCounters(nowMs);
@@ -133,8 +143,8 @@ export class LoopWatch {
   }
 
   private reportBlock(fromMs: number, toMs: number): void {
-    // The loop may have waited for events between the last tick and the beat before; only what it waited beyond that time
-    // must have been in between. The duration is an upper bound.
+    // Idle time is known as of the last report. As much of it as fits may lie before `fromMs`: only the rest is taken off,
+    // so the duration is an upper bound.
     const idleMs = Math.max(0, this.gauges.idleMs() - this.reported.idleMs - (fromMs - this.reported.ms));
     const durationMs = toMs - fromMs - idleMs;
     if (durationMs < this.timing.thresholdMs) return;
@@ -143,7 +153,7 @@ export class LoopWatch {
     this.reported = { ms: toMs, idleMs: this.gauges.idleMs() };
   }
 
-  /** Many requests queued one behind the other. Without the time of reported blocks, which would be charged twice. */
+  /** Reports a block in pieces: the loop was busy since the last report, as with many requests one behind the other. */
   private reportPieces(endMs: number, nowMs: number): void {
     const leastMs = this.timing.thresholdMs + (this.awake ? this.timing.tickMs : this.timing.idleTickMs);
     if (endMs - this.reported.ms < leastMs) return;

@@ -26,7 +26,7 @@ export class PendingBlocks implements RecordHold {
   private readonly blocks = new Set<PendingBlock>();
 
   constructor(
-    private readonly judge: (seen: SeenBlock) => void,
+    private readonly classify: (seen: SeenBlock) => void,
     /** Called when a classification or a record failed: each runs in a timer, where an error would end the process. */
     private readonly failed: (error: unknown) => void,
   ) {}
@@ -60,7 +60,7 @@ export class PendingBlocks implements RecordHold {
   private settle(pending: PendingBlock): void {
     clearTimeout(pending.timer);
     this.blocks.delete(pending);
-    for (const work of [() => this.judge(pending.seen), ...pending.waiting]) {
+    for (const work of [() => this.classify(pending.seen), ...pending.waiting]) {
       try {
         work();
       } catch (error) {

@@ -1,7 +1,6 @@
 const block = 'src/event-loop/block.ts';
 const blockTests = ['test/unit/event-loop/block.test.ts'];
-const cause = 'src/event-loop/cause.ts';
-const causeTests = ['test/unit/event-loop/cause.test.ts'];
+const causeTests = ['test/unit/event-loop/block-cause.test.ts'];
 const sample = 'src/event-loop/sample.ts';
 const sampleTests = ['test/unit/event-loop/sample.test.ts'];
 const probe = 'src/event-loop/interrupt/probe.ts';
@@ -87,56 +86,56 @@ export const eventLoop = [
   },
   {
     name: 'no starvation rule',
-    file: cause,
-    find: '  if (machine && !blockedAnyway) return',
-    replace: '  if (machine && !machine) return',
+    file: block,
+    find: '  if (isStarved && !blockedAnyway) return',
+    replace: '  if (isStarved && !isStarved) return',
     tests: causeTests,
   },
   {
     name: 'a request that used its threshold of CPU is excused by a slow machine',
-    file: cause,
-    find: '  if (machine && !blockedAnyway) return',
-    replace: '  if (machine) return',
+    file: block,
+    find: '  if (isStarved && !blockedAnyway) return',
+    replace: '  if (isStarved) return',
     tests: causeTests,
   },
   {
     name: 'one sample is enough where the machine was slow',
-    file: cause,
+    file: block,
     find: 'isCertain && isSeenOften && cpuRatio',
     replace: 'isCertain && cpuRatio',
     tests: causeTests,
   },
   {
     name: 'the machine is at fault where it took any time',
-    file: cause,
+    file: block,
     find: 'windowMs - lostMs < thresholdMs',
     replace: 'lostMs > 0',
     tests: causeTests,
   },
   {
     name: 'garbage collection is judged after waiting',
-    file: cause,
+    file: block,
     find: '  if (gcMs >= HALF * windowMs) return',
     replace: '  if (gcMs >= HALF * windowMs && !asleep) return',
     tests: causeTests,
   },
   {
     name: 'waiting for a CPU counts as sleeping',
-    file: cause,
+    file: block,
     find: ' && cpuRatio + lost < HALF;',
     replace: ';',
     tests: causeTests,
   },
   {
     name: 'a request that may be the cause is counted as delayed',
-    file: cause,
+    file: block,
     find: 'const othersWaited = request !== null || (votes.isBackground && isKnown);',
     replace: 'const othersWaited = true;',
     tests: causeTests,
   },
   {
     name: 'a debugger’s pause is a block',
-    file: cause,
+    file: block,
     find: '  if (evidence.debugged && asleep) return null;\n',
     replace: '',
     tests: causeTests,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/request/request-state.js';
 import { createBlockRecord } from '../../../src/event-loop/block-record.js';
-import type { Verdict } from '../../../src/event-loop/cause.js';
+import type { Classification } from '../../../src/event-loop/block.js';
 import type { Frame, Sample } from '../../../src/event-loop/sample.js';
 import { ProviderMethods } from '../../../src/event-loop/provider-methods.js';
 import { SecretNames } from '../../../src/core/secret-names.js';
@@ -53,7 +53,7 @@ const rules = {
 const maps = new SourceLines(folder, 1_000_000);
 const locate: Locate = (position) => maps.locate(position);
 const sampleOf = (frames: readonly Frame[], over: Partial<Sample> = {}) => sample(null, 11, { frames, ...over });
-const verdictOf = (...shown: Sample[]): Verdict => ({
+const classificationOf = (...shown: Sample[]): Classification => ({
   cause: 'javascript',
   request: null,
   suspect: null,
@@ -61,13 +61,13 @@ const verdictOf = (...shown: Sample[]): Verdict => ({
   provenMs: 90,
   shown,
 });
-const createOf = (verdict: Verdict, over = {}, given = rules) =>
+const createOf = (classification: Classification, over = {}, given = rules) =>
   createBlockRecord(
-    { block, verdict, scope: null, samples: verdict.shown.length, gcMs: 0, delayed: [], ...over },
+    { block, classification, scope: null, samples: classification.shown.length, gcMs: 0, delayed: [], ...over },
     locate,
     given,
   );
-const recordOf = (frames: readonly Frame[]) => createOf(verdictOf(sampleOf(frames)));
+const recordOf = (frames: readonly Frame[]) => createOf(classificationOf(sampleOf(frames)));
 
 describe('the line of a block in a bundle', () => {
   it('is the user’s, not that of a dependency in the same file, which stays in the stack', () => {
@@ -78,13 +78,13 @@ describe('the line of a block in a bundle', () => {
 
   it('is not that of one sample where most samples show a dependency alone', () => {
     const seen = [frame('renderRows', 2), frame('sortBy', 1), frame('sortBy', 1)].map((one) => sampleOf([one]));
-    const record = createOf(verdictOf(...seen));
+    const record = createOf(classificationOf(...seen));
     expect([record.location, record.stack]).toEqual([null, ['sortBy (node_modules/lodash/sortBy.js:1:1)']]);
   });
 
   it('is the application’s where the samples that show none of it are cut: such a stack shows nothing', () => {
     const cut = sampleOf([frame('sortBy', 1)], { cut: true });
-    const record = createOf(verdictOf(cut, sampleOf([frame('renderRows', 2)]), cut, cut));
+    const record = createOf(classificationOf(cut, sampleOf([frame('renderRows', 2)]), cut, cut));
     expect(record.location).toBe('src/render.ts:5:1');
   });
 
@@ -95,7 +95,7 @@ describe('the line of a block in a bundle', () => {
 
   it('is left out with `stack: false`, with the stack and the method', () => {
     const methods = new ProviderMethods(new Map() as never);
-    const record = createOf(verdictOf(sampleOf([frame('renderRows', 2)])), {}, {
+    const record = createOf(classificationOf(sampleOf([frame('renderRows', 2)])), {}, {
       ...rules,
       methods,
       stack: false,
@@ -113,14 +113,16 @@ it('the line of a block is the one seen most often in the source, where the comp
   writeFileSync(minified, 'before();own();//# sourceMappingURL=min.js.map\n');
   writeFileSync(`${minified}.map`, JSON.stringify({ version: 3, sources: ['a.ts'], names: [], mappings: 'AAAA,SACA' }));
   const at = (column: number) => sampleOf([{ ...frame('own', 1), file: minified, column }]);
-  expect(createOf(verdictOf(at(1), at(10), at(12))).location).toBe('a.ts:2:1');
+  expect(createOf(classificationOf(at(1), at(10), at(12))).location).toBe('a.ts:2:1');
 });
 
 describe('the size beside a block', () => {
   const request = { method: 'GET', url: '/', headers: {}, rawHeaders: [] };
   const noteOf = (state: RequestState) =>
-    createOf({ ...verdictOf(sampleOf([frame('own', 2)])), request: state }, {}, { ...rules, replay: null } as never)
-      .note;
+    createOf({ ...classificationOf(sampleOf([frame('own', 2)])), request: state }, {}, {
+      ...rules,
+      replay: null,
+    } as never).note;
 
   it('is what the application has said, and nothing else: the frameworks do not agree on where a response tells it', () => {
     const state = new RequestState(request as never, { getHeader: () => '7' } as never, 0, owner);
@@ -143,6 +145,6 @@ describe("the caller's trace", () => {
     const headers = { traceparent: values.join(', ') };
     const request = { method: 'GET', url: '/', headers, rawHeaders: values.flatMap((value) => ['traceparent', value]) };
     const named = new RequestState(request as never, null, 0, owner);
-    expect(createOf({ ...verdictOf(), request: named }).request).toMatchObject({ traceId });
+    expect(createOf({ ...classificationOf(), request: named }).request).toMatchObject({ traceId });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { countVotes, measureInside } from '../../../src/event-loop/block.js';
+import { countVotes, measureOverlap } from '../../../src/event-loop/block.js';
 import type { Sample } from '../../../src/event-loop/sample.js';
 import { frame, ofSocket, request, resumed, sample, samples } from '../../fixtures/samples.js';
 
@@ -116,6 +116,6 @@ describe('the time of a request inside a block', () => {
     [30, 60, 30],
     [120, 0, 0],
   ])('from %i to %i is %i ms', (startedMs, endedMs, expected) => {
-    expect(measureInside(block, Object.assign(request(endedMs), { startedMs }))).toBe(expected);
+    expect(measureOverlap(block, Object.assign(request(endedMs), { startedMs }))).toBe(expected);
   });
 });

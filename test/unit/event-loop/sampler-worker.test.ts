@@ -25,7 +25,7 @@ describe('the thread of the sampler', () => {
   };
   beforeEach(() => {
     told = [];
-    ({ words } = new Beat(50, performance.now(), () => {}));
+    ({ words } = new Beat(performance.now()));
     sampler = create();
   });
 

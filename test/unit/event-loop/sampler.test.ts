@@ -27,7 +27,7 @@ describe('the sampler', () => {
   let sampler: Sampler;
   let received: Sample[];
   beforeEach(() => {
-    beat = new Beat(50, nowMs(), () => {});
+    beat = new Beat(nowMs());
     const report = new OncePerCause({ log() {}, warn() {}, error() {} }, nowMs);
     sampler = new Sampler(beat.words, planTiming(50), owner, false, report);
     received = [];

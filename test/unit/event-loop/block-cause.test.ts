@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { countVotes } from '../../../src/event-loop/block.js';
-import { findCause, type Evidence } from '../../../src/event-loop/cause.js';
+import { classifyBlock, countVotes, type Evidence } from '../../../src/event-loop/block.js';
 import type { Sample } from '../../../src/event-loop/sample.js';
 import { frame, ofSocket, request, sample, samples } from '../../fixtures/samples.js';
 
 const [mine, other] = [request(), request()];
 const block = { sinceMs: 0, startMs: 0, endMs: 100 };
 const findOf = (taken: readonly Sample[], over: Partial<Evidence> = {}) =>
-  findCause({
+  classifyBlock({
     ...block,
     cpuRatio: 1,
     inPieces: false,
