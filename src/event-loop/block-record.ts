@@ -22,14 +22,14 @@ export interface RecordRules {
   readonly ownFolder: string | null;
   readonly methods: ProviderMethods | null;
   readonly stack: boolean;
-  /** The address of the server, where a request's socket is gone: `'127.0.0.1:3000'`. */
+  /** The address in the curl line of a request whose socket is gone: `'127.0.0.1:3000'`. */
   readonly address: () => string | null;
 }
 
 export interface ClassifiedBlock {
   readonly block: Block;
   readonly classification: Classification;
-  /** The resolver or measured method within the request whose code it was. */
+  /** The resolver or measured method within the request whose code has blocked. */
   readonly scope: RequestState | null;
   readonly samples: number;
   readonly gcMs: number;
@@ -40,12 +40,12 @@ export function createBlockRecord(classified: ClassifiedBlock, locate: Locate, r
   const { block, classification, scope, samples, gcMs, delayed } = classified;
   const { secrets, replay, methods } = rules;
   const { request, suspect } = classification;
-  // In a bundle only the map distinguishes a dependency from the application's code.
+  // In a bundle only the source map tells a dependency's code from the application's.
   const isApplications: IsApplications = (frame) =>
     isApplicationFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
   const { frames, application } = chooseStack(rules.stack ? classification.shown : [], isApplications, locate);
   const referTo = (state: RequestState | null) => (state === null ? null : createRequestRef(state, secrets));
-  const part = scope?.route?.handler?.name ?? null;
+  const scopeName = scope?.route?.handler?.name ?? null;
   const named = referTo(request);
   return {
     kind: 'block',
@@ -53,11 +53,11 @@ export function createBlockRecord(classified: ClassifiedBlock, locate: Locate, r
     durationMs: block.endMs - block.startMs,
     provenMs: classification.provenMs,
     cause: classification.cause,
-    // A GraphQL server answers outside of Nest's routes: its request has no handler, but the resolver has a name.
-    request: named === null ? null : { ...named, handler: named.handler ?? part },
+    // The request of a GraphQL server has no handler of Nest's: the resolver is named instead.
+    request: named === null ? null : { ...named, handler: named.handler ?? scopeName },
     suspect: referTo(suspect),
     location: application === null ? null : locate(application),
-    method: methods?.findIn(frames, isApplications) ?? part,
+    method: methods?.findIn(frames, isApplications) ?? scopeName,
     samples,
     stack: frames.slice(0, MAX_STACK).map((frame) => formatFrame(frame, locate)),
     gcMs,
@@ -77,9 +77,9 @@ function createRequestRef(state: RequestState, secrets: SecretNames): RequestRef
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
     url: safeUrl(state, secrets),
-    // Without a span the caller's trace, which a tracer of ours would have taken over.
+    // Without a span of this application, the trace that the client sent.
     traceId: span?.traceId ?? state.traceparent?.slice(3, 35) ?? null,
-    // The header's span is the caller's, so it is left out.
+    // A span of the client is left out: it is not this request.
     ...(span === null ? null : { spanId: span.spanId }),
   };
 }
@@ -92,7 +92,10 @@ interface Place {
 
 type IsApplications = (frame: Frame) => boolean;
 
-/** The stack with the most frequent source line of the application; of a dependency's function, where most samples show no line of the application. */
+/**
+ * Chooses the stack whose innermost line of the application is the most frequent; where most samples show no such line, the
+ * one whose innermost function is.
+ */
 function chooseStack(
   samples: readonly Pick<Sample, 'frames' | 'cut'>[],
   isApplications: IsApplications,
@@ -107,6 +110,7 @@ function chooseStack(
       application === null ? `${frames[0]?.file} ${frames[0]?.name}` : locate(application)!.replace(/:\d+$/, '');
     getOrAdd(places, key, () => ({ frames, application, count: 0 })).count += 1;
   }
+  // A stack that was cut may have lost its line.
   const isMostlyOwn = ofApplication > 0 && 2 * ofApplication >= samples.filter(({ cut }) => !cut).length;
   const candidates = [...places.values()].filter(({ application }) => (application !== null) === isMostlyOwn);
   const [most] = candidates.toSorted((a, b) => b.count - a.count);

@@ -102,19 +102,23 @@ export const eventLoopOption: Option<EventLoopSettings | null> = {
   },
 };
 
+/** How often the loop beats, and when the sampler's thread acts on a beat that is late. */
 export interface Timing {
   readonly thresholdMs: number;
   /** A request that starts or ends so soon after the last beat adds none. A block may appear that much longer. */
   readonly beatMs: number;
+  /** The timer's beats while requests arrive, and while none do. */
   readonly tickMs: number;
   readonly idleTickMs: number;
+  /** A beat that is so late starts the samples of a possible block. */
   readonly suspectMs: number;
+  /** The first interval between samples of a block; it grows with the block. */
   readonly blockedSampleMs: number;
 }
 
 /** Requests must have been absent for so long before the fast tick stops: starting it costs a wake-up of the sampler. */
 export const PARK_AFTER_MS = 1_000;
-/** Requests in flight that have begun before this and are alone (open event streams) do not keep the fast tick on. */
+/** The fast tick also stops when for so long no request has begun or ended: those in flight are open event streams. */
 export const PARK_QUIET_AFTER_MS = 30_000;
 export const SAMPLES_PER_SECOND = 20;
 /** Far below a tick, and below the precision of a block's duration. */

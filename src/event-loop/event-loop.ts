@@ -22,7 +22,7 @@ import type { Sample } from './sample.js';
 import { Sampler } from './sampler.js';
 import { Witness } from './witness.js';
 
-/** The event loop of one application: a record for every block that names the request and the line, and the profile by route. */
+/** The feature `eventLoop`: a record for every block that names the request and the line, and the profile by route. */
 export class EventLoop implements Feature {
   readonly pending: PendingBlocks;
   readonly sampler: Sampler;
@@ -50,7 +50,7 @@ export class EventLoop implements Feature {
       timing,
       nodeGauges,
       () => requests.inFlight,
-      (block) => this.holdBlock(block),
+      (block) => this.keepBlock(block),
       () => this.handleTick(),
       () => this.sampler.worker.wake(),
     );
@@ -98,7 +98,7 @@ export class EventLoop implements Feature {
     this.profile?.requestEnded(state);
   }
 
-  /** Whether the sampler's thread has begun: blocks before that name no request. */
+  /** Whether the sampler's thread runs: blocks before that name no request. */
   get isSampled(): boolean {
     return this.sampler.worker.running && this.watch.beat.words[WORD.started] === 1;
   }
@@ -144,7 +144,7 @@ export class EventLoop implements Feature {
     this.sampler.turned();
   }
 
-  private holdBlock(block: Block): void {
+  private keepBlock(block: Block): void {
     const { ending } = this;
     const inFlight = this.application.requests.states().filter(({ startedMs }) => startedMs < block.endMs);
     if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);
@@ -153,7 +153,7 @@ export class EventLoop implements Feature {
 
   private classify({ block, inFlight, samples }: SeenBlock): void {
     const gcMs = this.gc.within(block.startMs, block.endMs);
-    // The counter has run on past the block's end; time on a CPU is not lost.
+    // The counter of lost time also has what was lost since the block's end: time off the CPU bounds it.
     const offCpuMs = Math.max(0, (1 - block.cpuRatio) * (block.endMs - block.startMs));
     const lostMs = Math.min(block.readLostMs(), offCpuMs);
     const votes = countVotes(samples, block, lostMs);
@@ -170,6 +170,7 @@ export class EventLoop implements Feature {
     void recorded.finally(() => this.recording.delete(recorded));
   }
 
+  /** Adds the block to the times of the requests that it delayed, and of those that caused it. */
   private charge(
     block: Block,
     request: RequestState | null,
@@ -203,7 +204,7 @@ export class EventLoop implements Feature {
   };
 }
 
-/** The scope within the request that had at least half of the samples; null: none had. */
+/** The resolver or measured method that had at least half of the samples; null: none had. */
 function findScope(samples: readonly Sample[]): RequestState | null {
   const counts = new Map<RequestState | null, number>();
   for (const { scope = null } of samples) counts.set(scope, (counts.get(scope) ?? 0) + 1);

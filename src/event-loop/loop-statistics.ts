@@ -2,9 +2,9 @@ import { performance } from 'node:perf_hooks';
 import { Histogram } from '../core/histogram.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 
-/** A snapshot covers the last one to two of these: 5 to 10 s. */
-export const WINDOW_MS = 5_000;
-/** Lower limit of a window's elapsed time, milliseconds: a snapshot right after the start would show nothing but work. */
+/** A snapshot covers the last one to two halves: 5 to 10 s. */
+const HALF_MS = 5_000;
+/** The utilization is over at least this time: right after the start there would be nothing but work. */
 const SHORTEST_MS = 1_000;
 
 class Half {
@@ -60,7 +60,7 @@ export class LoopStatistics {
   }
 
   private turn(nowMs: number): void {
-    if (nowMs - this.currentSinceMs < WINDOW_MS) return;
+    if (nowMs - this.currentSinceMs < HALF_MS) return;
     this.previous = this.current;
     this.current = new Half();
     this.currentSinceMs = nowMs;

@@ -4,9 +4,10 @@ import { inRootContext } from '../core/root-context.js';
 import type { Block } from './loop-watch.js';
 import type { Sample } from './sample.js';
 
-/** The figures of the sampler's thread and of the garbage collector arrive some turns after a block. */
+/** A block is classified so long after its end: lost time and garbage collections become known some turns later. */
 const SETTLE_MS = 100;
 
+/** A block with what its classification needs, as of its end. */
 export interface SeenBlock {
   readonly block: Block;
   readonly inFlight: readonly RequestState[];
@@ -37,6 +38,7 @@ export class PendingBlocks implements RecordHold {
     this.blocks.add(pending);
   }
 
+  /** Waits for the last block that the request overlaps; false: for none. */
   hold(state: RequestState, release: (state: RequestState) => void): boolean {
     if (this.blocks.size === 0) return false;
     const { startedMs, endedMs } = state;

@@ -18,19 +18,19 @@ export interface Sample {
   readonly atMs: number;
   /** When the thread requested it. A native call that V8 cannot interrupt delays the answer. */
   readonly askedMs: number;
-  /** Moments of the sampling rate that it represents; 0: it was taken because the loop did not turn. */
+  /** How many regular samples it stands for; 0: it was taken only because the loop did not turn. */
   readonly due: number;
   /** Innermost first; none and not `cut`: the loop was idle. */
   readonly frames: readonly Frame[];
-  /** The request of the async context. Null: none of this application. */
+  /** The request of the async context; null: none of this application. */
   readonly state: RequestState | null;
-  /** A scope within the request, as a resolver's; null: the code was the request's own. */
+  /** The resolver or measured method within the request; null: the request's own code. */
   readonly scope?: RequestState | null;
   /** Frames were left out, because the stack is too deep or could not be read. */
   readonly cut: boolean;
 }
 
-/** No code ran: the loop was waiting for events. The store may still have its last request on Node 20. */
+/** Whether the loop was waiting for events. Before Node 24 the store may still have its last request then. */
 export const isIdle = ({ frames, cut }: Pick<Sample, 'frames' | 'cut'>): boolean => frames.length === 0 && !cut;
 
 const selectRunning = (frames: readonly Frame[]): readonly Frame[] => {
@@ -48,10 +48,10 @@ export function isApplicationFrame({ file }: Frame, ownFolder: string | null): b
 const isNodes = ({ file }: Frame): boolean => file?.startsWith('node:') === true;
 const isIn = ({ file }: Frame, files: RegExp): boolean => file !== null && files.test(file);
 
-/** Node restores the context of one request in these: promises, timers, bound callbacks, messages of HTTP. */
+/** Files of Node that restore the context of one request: promises, timers, bound callbacks, HTTP messages. */
 const OWN_CONTEXT =
   /^node:(?:_http_(?:common|server|client)$|internal\/http2\/|async_hooks$|internal\/(?:process\/task_queues$|timers$|async_hooks$|async_local_storage\/|async_context_frame$))/;
-/** The context of these is that of the code which opened the handle, whoever uses it now. */
+/** Files of Node that restore the context in which a handle was opened, whichever request uses it now. */
 const SHARED_HANDLES =
   /^node:(?:net$|dgram$|child_process$|worker_threads$|cluster$|internal\/(?:stream_base_commons$|dgram$|child_process|cluster\/|worker|per_context\/messageport$|fs\/watchers$))/;
 
@@ -65,6 +65,7 @@ export function isCalledBySharedHandle({ frames }: Pick<Sample, 'frames'>): bool
 
 const IO_FILES = /^node:(?:internal\/)?(?:fs|child_process)(?:$|\/)/;
 
+/** Whether the innermost code is a synchronous call of Node's, as `readFileSync`. */
 export function isInSyncIo({ frames }: Pick<Sample, 'frames'>): boolean {
   const running = selectRunning(frames);
   const end = running.findIndex((frame) => frame.file !== null && !isNodes(frame));
@@ -72,7 +73,7 @@ export function isInSyncIo({ frames }: Pick<Sample, 'frames'>): boolean {
   return own.some((frame) => isIn(frame, IO_FILES) && frame.name?.endsWith('Sync') === true);
 }
 
-/** Whether the stack is one function that a promise has resumed. A sample that a native call delays is taken there, and may be of another request. */
+/** Whether the stack is one function that a promise has resumed: a sample that a native call delayed is taken there, maybe in the next request. */
 export function isOnlyResumed({ frames }: Pick<Sample, 'frames'>): boolean {
   const running = selectRunning(frames);
   const end = running.findIndex((frame) => isIn(frame, OWN_CONTEXT));

@@ -5,6 +5,6 @@ import { samplerThread } from './sampler.thread.js';
 import { SourceLines } from './source-lines.js';
 import { serveWitness } from './witness.thread.js';
 
-/** The program of the sampler's thread, as text: it survives bundling. scripts/build.mjs makes a literal of it. */
+/** The program of the sampler's thread, as text, since a bundler would lose a file of its own. scripts/build.mjs makes a literal of it. */
 export const samplerSource = (): string =>
   `(${samplerThread.toString()})(${[SourceLines, isApplicationFrame, serveWitness, openMainUsage, residentBytes].join(', ')})`;

@@ -19,12 +19,13 @@ import { samplerSource } from './sampler-source.js';
 import type { Position } from './source-lines.js';
 import type { Witness } from './witness.js';
 
-/** A caller waits for locations: the thread reads the map of a bundle at the first one. */
+/** Time for an answer of the thread: the first location in a bundle makes it read the bundle's source map. */
 const ANSWER_MS = 2_000;
 const STOP_DEADLINE_MS = 1_000;
+/** A process that ends waits so long for the sample under way, then for the disconnect of its inspector session. */
 const EXIT_DEADLINE_MS = 50;
 const DISCONNECT_MS = 2;
-/** After its end by an error, as for want of memory. */
+/** A thread that an error has ended (out of memory) starts again after this. */
 const RESTART_MS = 5_000;
 /** Room for the largest source map that is read. */
 const HEAP_MB = 192;
@@ -110,6 +111,7 @@ export class SamplerWorker implements KernelFiles {
     return ended;
   }
 
+  /** Source positions; null when the thread does not answer in time. Never rejects. */
   async locate(positions: readonly Position[], deadlineMs = ANSWER_MS): Promise<readonly (string | null)[] | null> {
     if (positions.length === 0) return null;
     const answer = await this.request((id) => ({ id, positions }), deadlineMs);
@@ -164,7 +166,7 @@ export class SamplerWorker implements KernelFiles {
     worker.on('error', (error) => this.loseThread(worker, error));
     worker.on('exit', (code) => this.loseThread(worker, new Error(`it exited with code ${code}`)));
     worker.on('message', (message: ThreadMessage) => {
-      // By now the main thread has cleaned up after the samples: that runs before a listener does.
+      // Node cleans up after samples before it calls a listener: now the thread may end.
       if ('stopped' in message) send(worker, 'end');
       else if ('reason' in message)
         this.reportUntraced(`the inspector does not answer (${message.reason.slice(0, 200)})`);
@@ -190,8 +192,10 @@ export class SamplerWorker implements KernelFiles {
     for (const id of this.waiting.keys()) this.answer(id, null);
   }
 
-  // Node writes "Waiting for the debugger to disconnect..." when a process ends during a sample.
-  /** Spins until the answer and the disconnect have arrived: they are interrupts, which a wait would not let in. */
+  /**
+   * Ends the sample under way: a process that ends with one prints "Waiting for the debugger to disconnect...". It spins, since the
+   * answer and the disconnect are interrupts, which `Atomics.wait()` would not let in.
+   */
   private readonly stopBeforeExit = (): void => {
     Atomics.store(this.words, WORD.mode, MODE.stopped);
     const isConnected = (): boolean => Atomics.load(this.words, WORD.connected) === 1;
@@ -200,7 +204,7 @@ export class SamplerWorker implements KernelFiles {
     turnWhile(() => true, DISCONNECT_MS);
   };
 
-  /** Null: the thread could not be made. */
+  /** Reports the end of the thread, and starts it again later. `worker` null: it could not be made. */
   private loseThread(worker: Worker | null, error: unknown): void {
     if (this.worker !== worker) return;
     this.worker = null;

@@ -21,9 +21,9 @@ export function samplerThread(
   const { words, beat, timing, originMs, probeName, takesSamples, reportsHangs, witness } = data;
   const { WORD, MODE, UNITS_PER_MS } = beat;
   const inspector = takesSamples ? process.getBuiltinModule('node:inspector') : null;
-  /** Interval of reads of the CPU time: without requests the main thread beats too seldom to show that it is blocked. */
+  /** Without requests the main thread beats too seldom to show a block: its CPU time is read so often instead. */
   const parkedPollMs = 200;
-  /** CPU time within a poll that makes the main thread hot, and the share of the time that keeps it so. */
+  /** A parked main thread is hot (a job computes) from this CPU time within a poll on, and while it uses this share. */
   const [hotCpuMs, hotShare] = [10, 0.3];
   const hangMs = 1_000;
   const maxFailedSamples = 3;
@@ -32,25 +32,25 @@ export function samplerThread(
   const maxMappingBytes = 4_000_000;
   /** Timers fire up to this late on an idle machine, milliseconds. */
   const timerMs = 2;
-  // Constant text, which V8 compiles once. No error may leave it: the inspector would call the application's stack formatter.
+  // Constant, so that V8 compiles it once. No error may leave it: the inspector would run the application's `prepareStackTrace`.
   const expression = `try{this[${JSON.stringify(probeName)}]?.()}catch{}`;
   const lines = new Lines(data.workingDirectory, maxMappingBytes);
   const mainUsage = openUsage();
   let timer: NodeJS.Timeout | undefined;
-  /** When the timer is due; Infinity when a message has woken this thread. */
+  /** When the timer is due, to measure how late it fires; Infinity when a message has woken this thread. */
   let dueMs = Infinity;
-  /** Ends the sample that is under way; null: none is. */
+  /** Gives up the sample that is under way; null: none is. */
   let giveUp: (() => void) | null = null;
   /** Number of the last beat that this thread has seen. */
   let watchedSeq = Atomics.load(words, WORD.seq);
-  /** When the random schedule and a block want their next samples; the age of the block at its last report. */
+  /** When the next regular sample is due, and the next one of a block; the age of the block at the last line about it. */
   let [nextDueMs, nextSampleMs, reportedMs] = [Infinity, 0, 0];
   /** How late this thread woke, and the sum since the last beat: a process that was stopped (SIGSTOP) has blocked nothing. */
   let [lateMs, ownLateMs] = [0, 0];
   let [failedSamples, hasSampled, isStopping] = [0, false, false];
-  /** When a sample last met no code: the loop turns, though no beat shows it, as under fake timers. */
+  /** When a sample last met an idle loop: under fake timers it turns, though no beat shows it. */
   let idleSeenMs = -Infinity;
-  /** The code that the last sample met since the last beat. */
+  /** The stack of the last sample, as long as no newer beat has ended its block. */
   let seen: Description | null = null;
   let usage = { atMs: nowMs(), ...mainUsage.read() };
   /** CPU time of the main thread, and elapsed time, between the last two polls. */
@@ -67,7 +67,7 @@ export function samplerThread(
     return Number(process.hrtime.bigint()) / 1e6 - originMs;
   }
 
-  /** Wake-ups are what this thread costs: none before there can be something to do. */
+  /** Sets the timer to the next moment with something to do, since wake-ups are what this thread costs. */
   function schedule(): void {
     const mode = Atomics.load(words, WORD.mode);
     if (!takesSamples || (giveUp === null && mode === MODE.stopped)) return;
@@ -108,7 +108,7 @@ export function samplerThread(
     const answer: ThreadAnswer =
       'paths' in request ? { id, files: read(request.paths) } : { id, locations: request.positions.map(locate) };
     parentPort!.postMessage(answer satisfies ThreadMessage);
-    // The timer starts anew: the time of this answer must not count as a late wake-up.
+    // Without a new timer, the time that this answer took would count as a late wake-up.
     schedule();
   }
 
@@ -153,12 +153,12 @@ export function samplerThread(
     Atomics.add(words, WORD.lostUs, Math.round(1_000 * lostMs));
   }
 
-  /** Draws the first due time as if the schedule had long been running: a sample at once would always meet the first request. */
+  /** Draws the first due time at random, as if the schedule had long been running: a fixed one would always meet the same request. */
   function beginSchedule(now: number): void {
     nextDueMs = now + (1_000 / Atomics.load(words, WORD.rate)) * Math.sqrt(0.25 + 2 * Math.random()) * Math.random();
   }
 
-  /** Counts the samples of the schedule that fell due; false: none did. */
+  /** Counts the regular samples that fell due; false: none did. */
   function countDue(now: number): boolean {
     if (nextDueMs > now) return false;
     const intervalMs = 1_000 / Atomics.load(words, WORD.rate);
@@ -183,7 +183,7 @@ export function samplerThread(
       ownLateMs = Math.min(lateMs, ageMs);
       seen = null;
     }
-    // A job or a consumer computes, though no request keeps the main thread awake.
+    // Without requests in flight, CPU time shows that a job or a consumer computes.
     isHot = !isAwake && spentMs >= (isHot ? hotShare * passedMs : hotCpuMs);
     if ((isAwake || isHot) && !isWorking) beginSchedule(now);
     isWorking = isAwake || isHot;
@@ -218,9 +218,9 @@ export function samplerThread(
       if (answer === true || description?.idle === true) idleSeenMs = nowMs();
       else if (description !== null && seq === watchedSeq) seen = description;
       const now = nowMs();
-      // After the process was stopped, the answer may come before the timer that counts the lost time.
+      // Behind a SIGSTOP the answer may come before the timer that counts the lost time.
       if (Atomics.load(words, WORD.seq) === seq) reportHang(now, Math.max(0, now - dueMs));
-      // Goes on in the next turn: a thread that ended in the turn of the disconnect has aborted the process.
+      // In the next turn: Node aborts when a thread ends in the turn of its disconnect.
       setImmediate(() => {
         giveUp = null;
         if (isStopping) stop();
@@ -230,7 +230,7 @@ export function samplerThread(
     giveUp = () => answered(null);
     try {
       Atomics.store(words, WORD.connected, 1);
-      // A process that ends sets `stopped`, then waits while `connected` is 1: it must not end with a session open.
+      // `stopBeforeExit` sets `stopped`, then waits while `connected` is 1: in this order no session stays open.
       if (Atomics.load(words, WORD.mode) === MODE.stopped) return answered(null);
       session.connectToMainThread();
       session.post('Runtime.evaluate', { expression, returnByValue: true }, (error, reply) => {

@@ -13,6 +13,7 @@ import type { Witness } from './witness.js';
 
 const MAX_POSITIONS = 5_000;
 
+/** Stack samples of the main thread: a thread requests each, and the probe takes it on top of the code that runs. */
 export class Sampler {
   /** Receives each sample of the regular rate and the milliseconds of the loop that it represents, at the next tick of the loop. */
   onSample: ((sample: Sample, ms: number) => void) | null = null;
@@ -64,7 +65,7 @@ export class Sampler {
     const asked = new Map<string, Position>();
     for (const { file, line, column } of positions) {
       const position = { file, line, column };
-      // The maps of TypeScript that a loader has transpiled are known to Node, in the main thread alone.
+      // A loader's source map of a TypeScript file is in the memory of the thread that loaded it: `compiled` finds it.
       if (file !== null && !file.startsWith('node:') && !SourceLines.isTypeScript(file) && asked.size < MAX_POSITIONS)
         asked.set(formatKey(position), position);
     }

@@ -23,7 +23,7 @@ export class SourceLines {
     private readonly maxMappingBytes: number,
   ) {}
 
-  /** The source map of a loader's output for such a file may be in Node, in the thread that loaded it; it is not on disk. */
+  /** Whether a loader has transpiled the file: its source map is in the memory of the thread that loaded it, not on disk. */
   static isTypeScript(fileOrUrl: string): boolean {
     return /\.[cm]?tsx?(?:\?.*)?$/.test(fileOrUrl);
   }
@@ -33,7 +33,7 @@ export class SourceLines {
     if (fileOrUrl === null) return null;
     const file = this.toPath(fileOrUrl);
     const entry: Partial<SourceMapping> | undefined = this.findMap(file, fileOrUrl)?.findEntry(line - 1, column - 1);
-    // A source may be null in a map.
+    // A source map may have null for a source.
     if (typeof entry?.originalSource !== 'string') return `${this.shorten(file)}:${line}:${column}`;
     const source = this.shorten(this.resolveSource(file, entry.originalSource));
     return `${source}:${entry.originalLine! + 1}:${entry.originalColumn! + 1}`;

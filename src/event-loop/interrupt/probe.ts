@@ -15,6 +15,7 @@ const { includes, startsWith } = String.prototype;
 const { apply } = Reflect;
 const nowMs: () => number = performance.now.bind(performance);
 
+/** A sample's answer to the thread that requested it, for the line about a hang and for `/live`. */
 export interface Description {
   readonly idle: boolean;
   readonly method: string | null;
@@ -57,25 +58,25 @@ export class Probe {
     Reflect.deleteProperty(this.mainGlobal, this.name);
   }
 
-  /** Whether the loop was idle; null where the stack has no room for a sample. */
+  /** Takes a sample. Returns whether the loop was idle, or a description where the thread wants one; null: the stack was full. */
   private readonly serve = (): boolean | Description | null => {
     try {
       const atMs = this.now();
       const { words, samples } = this;
-      const passed = words[WORD.due]!;
+      const dueSoFar = words[WORD.due]!;
       const lateUnits = (atMs * UNITS_PER_MS - words[WORD.askedAt]!) | 0;
       const { frames, cut } = captureFrames(this.serve, FRAMES_OF_SCRIPT);
       const sample = {
         atMs,
         askedMs: lateUnits > 0 ? atMs - lateUnits * MS_PER_UNIT : atMs,
-        due: passed - this.due,
+        due: dueSoFar - this.due,
         state: null,
         scope: null,
         frames,
         cut,
       };
       this.attribute(sample);
-      this.due = passed;
+      this.due = dueSoFar;
       if (samples.length < MAX_SAMPLES) samples[samples.length] = sample;
       const idle = frames.length === 0 && !cut;
       return words[WORD.described] === 1 ? describe(sample, idle) : idle;

@@ -17,12 +17,20 @@ const ROUTE_WAIT_MS = 2_000;
 /** Deferred work of an ended request is its own for so long. A socket or an interval keeps the context for ever, and is everybody's. */
 const AFTER_END_MS = 1_000;
 
-/** Counts of one route; `requests` had their first sample in this window, as many as `ended` have ended in it. */
-const NO_COUNTS = { samples: 0, ms: 0, squaredMs: 0, requests: 0, ended: 0 };
+/** Counts of one route in one window. */
+interface Counts {
+  samples: number;
+  ms: number;
+  squaredMs: number;
+  /** Requests that had their first sample in this window, and requests that ended in it. */
+  requests: number;
+  ended: number;
+}
+const startCounts = (): Counts => ({ samples: 0, ms: 0, squaredMs: 0, requests: 0, ended: 0 });
 
 export const labelRoute = (route: Route | null): string => (route === null ? 'background' : route.name);
 
-function addSample(counts: typeof NO_COUNTS, ms: number): void {
+function addSample(counts: Counts, ms: number): void {
   counts.samples += 1;
   counts.ms += ms;
 }
@@ -31,9 +39,9 @@ function addSample(counts: typeof NO_COUNTS, ms: number): void {
 export class SampledWindow {
   samples = 0;
   idle = 0;
-  readonly routes = new Map<Route | null, typeof NO_COUNTS>();
-  /** Counts of scopes within requests, as of resolvers: their samples count in `routes` for the request. */
-  readonly parts = new Map<Route, typeof NO_COUNTS>();
+  readonly routes = new Map<Route | null, Counts>();
+  /** Counts of resolvers and measured methods. Their samples count in `routes` as well, for the request. */
+  readonly parts = new Map<Route, Counts>();
   readonly stacks: StackTree;
 
   constructor(
@@ -48,21 +56,21 @@ export class SampledWindow {
     addSample(this.count(route), ms);
   }
 
-  count(route: Route | null): typeof NO_COUNTS {
-    return getOrAdd(this.routes, route, () => ({ ...NO_COUNTS }));
+  count(route: Route | null): Counts {
+    return getOrAdd(this.routes, route, startCounts);
   }
 
-  countPart(route: Route): typeof NO_COUNTS {
-    return getOrAdd(this.parts, route, () => ({ ...NO_COUNTS }));
+  countPart(route: Route): Counts {
+    return getOrAdd(this.parts, route, startCounts);
   }
 
   /** The counts of a route: of requests, and of scopes within requests. */
-  find(route: Route): readonly (typeof NO_COUNTS)[] {
+  find(route: Route): readonly Counts[] {
     return [this.routes.get(route) ?? [], this.parts.get(route) ?? []].flat();
   }
 }
 
-/** Shares of the event loop and stacks by route, from samples, in two halves of 5 minutes. A sample counts for the milliseconds that it represents. */
+/** Shares of the event loop and stacks by route, in two halves of 5 minutes. A sample counts for the milliseconds that it represents. */
 export class LoopProfile implements LoopShares {
   private previous!: SampledWindow;
   private current!: SampledWindow;
@@ -114,13 +122,13 @@ export class LoopProfile implements LoopShares {
   }
 
   ownCpuMs(routes: readonly Route[]): Estimate | null {
-    const sums = { ...NO_COUNTS };
+    const sums = startCounts();
     for (const window of this.recent()) {
       for (const counts of routes.flatMap((route) => window.find(route))) {
         for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += counts[key];
       }
     }
-    // Requests in flight have samples, too.
+    // Requests in flight have samples and have not ended, so either number may be the larger one.
     return estimateOwnCpu({ ...sums, requests: Math.max(sums.ended, sums.requests) });
   }
 
@@ -186,7 +194,8 @@ export class LoopProfile implements LoopShares {
     this.charge(part, scope, ms);
   }
 
-  private charge(counts: typeof NO_COUNTS, state: RequestState, ms: number): void {
+  /** Adds a sample's time to its request, and keeps the sum of squares of all requests true: (s + ms)² - s². */
+  private charge(counts: Counts, state: RequestState, ms: number): void {
     const { route, sampledMs } = state;
     if (sampledMs === 0) counts.requests += 1;
     counts.squaredMs += ms * (2 * sampledMs + ms);

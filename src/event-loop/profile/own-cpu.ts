@@ -21,10 +21,10 @@ export interface SampledRequests {
 export function estimateOwnCpu({ samples, ms, squaredMs, requests }: SampledRequests): Estimate | null {
   if (samples < MIN_SAMPLES || ms <= 0 || requests === 0) return null;
   const mean = ms / requests;
-  // As many equal requests would have the same squares.
-  const seen = (ms * ms) / squaredMs;
-  const relative = requests > 1 ? ((1 / seen - 1 / requests) * requests) / (requests - 1) : 1;
-  const q = studentQuantile(TAIL, Math.max(1, seen - 1));
+  // Kish's effective sample size: so many equal requests would have the same sum of squares.
+  const effective = (ms * ms) / squaredMs;
+  const relative = requests > 1 ? ((1 / effective - 1 / requests) * requests) / (requests - 1) : 1;
+  const q = studentQuantile(TAIL, Math.max(1, effective - 1));
   const variance = Math.max(0, relative);
   const middle = 1 + (q * q * variance) / 2;
   const half = q * Math.sqrt(variance + (q * q * variance * variance) / 4);

@@ -7,9 +7,11 @@ import { makeCpuProfile } from './cpu-profile.js';
 import { labelRoute, type LoopProfile, type SampledWindow } from './loop-profile.js';
 import { StackNode, StackTree } from './stack-tree.js';
 
-const SAMPLES_PER_SECOND = 100;
+/** While somebody waits for a profile, instead of the usual 20. */
+const PROFILED_PER_SECOND = 100;
 const MAX_NODES = 5_000;
 
+/** `perf.profile()`: stacks by route, of the last minutes or of the next seconds. */
 export class LoopProfiler implements Profiler {
   private readonly running = new Set<() => void>();
 
@@ -53,7 +55,7 @@ export class LoopProfiler implements Profiler {
 
   private async collect(seconds: number): Promise<SampledWindow> {
     const window = this.loop.collect(MAX_NODES);
-    this.sampler.setRate(SAMPLES_PER_SECOND);
+    this.sampler.setRate(PROFILED_PER_SECOND);
     await new Promise<void>((resolve) => {
       const end = (): void => {
         clearTimeout(timer);
@@ -69,7 +71,7 @@ export class LoopProfiler implements Profiler {
   }
 }
 
-/** One place a function, whichever of its lines ran below which caller: viewers add up by place. */
+/** The first line seen of each function, whichever of its lines ran: viewers add up by place. */
 function listFunctions(trees: readonly StackNode[]): Map<string, Frame> {
   const functions = new Map<string, Frame>();
   const collect = ({ key, frame, children }: StackNode): void => {

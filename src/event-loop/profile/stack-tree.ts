@@ -25,7 +25,7 @@ export const OTHER = '(other)';
 /** The node of the outermost calls of a stack that was cut. */
 export const CUT = '(cut)';
 
-/** Counts stacks below labels, with a bound on its nodes: in a full tree what is new becomes `(other)` below its caller. */
+/** Counts stacks by label (a route) in bounded memory: in a full tree a new function becomes `(other)` below its caller. */
 export class StackTree {
   readonly root = new StackNode('', '(root)', null);
   private size = 1;
