@@ -16,7 +16,7 @@ import { ResourceReader } from './resources/resource-reading.js';
 export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOption[]): PerfApplication {
   const logger = safeReporter(new Logger('Perf'));
   const report = new OncePerCause(logger, monotonicMs);
-  const routes = new Routes(report);
+  const routes = new Routes();
   const room = cacheRoom(options);
   const isListening = FEATURES.some(({ name, listensToRecords = false }) => listensToRecords && options[name] !== null);
   return {

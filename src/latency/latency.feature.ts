@@ -39,7 +39,7 @@ export class Latency implements Feature, LatencyFigures {
   install(): void {
     const { recorder, routes } = this.host;
     this.wanted = recorder.requestsWanted;
-    routes.listen((route) => this.measure(route));
+    routes.measure = (route) => this.measure(route);
   }
 
   get addsServerTiming(): boolean {

@@ -11,7 +11,7 @@ import { storedRequest } from './request-state.js';
 
 type Application = Pick<PerfApplication, 'requests' | 'routes' | 'logger'>;
 
-/** The platform behind Nest's adapter; null, with a warning, for one whose server is none of Node's. */
+/** Chooses the platform behind Nest's adapter. Null, with a warning, where the adapter has no Node.js server. */
 export function choosePlatform(
   adapter: AbstractHttpAdapter,
   { requests, routes, logger }: Application,
@@ -24,7 +24,7 @@ export function choosePlatform(
     );
   if (adapter.getHttpServer() instanceof EventEmitter) return new OtherPlatform(adapter, requests);
   logger.warn(
-    `The server of the HTTP adapter "${type}" is none of Node's: requests are neither measured nor compressed, and ` +
+    `The HTTP adapter "${type}" does not run on a Node.js server: its requests are neither measured nor compressed, and ` +
       '@DeferWork does nothing. Resources and the event loop are still observed.',
   );
   return null;
@@ -36,18 +36,18 @@ export function observeAdapter(
   platform: Platform,
   { requests, routes }: Application,
 ): void {
-  // Before body parsers and middleware: the server's own event shows the requests that they answer, too.
+  // The server's own event comes before body parsers and middleware, which may answer a request themselves.
   (adapter.getHttpServer() as Server).prependListener('request', requests.arrive);
   platform.observe();
-  // Before 12.2 Nest's function around a triggered route loses the version and the options that Fastify reads from it.
+  // On Fastify a hook reads the route instead: before 12.2 Nest's wrapper for this callback hides the version that Fastify reads.
   if (platform.kind === 'fastify' || !emitsRoutes(adapter)) return;
   const before = adapter.getOnRouteTriggered();
   adapter.setOnRouteTriggered((requestMethod, path) => {
     const state = storedRequest();
-    if (state !== undefined) requests.triggered(state, routes.findOfNest(RequestMethod[requestMethod], path));
+    if (state !== undefined) requests.triggered(state, routes.findNestRoute(RequestMethod[requestMethod], path));
     before?.(requestMethod, path);
   });
 }
 
-/** Nest 11.0.0 to 11.1.3 do not: there the framework's own route is read. */
+/** Whether Nest calls back with the route that runs. Nest 11.0.0 to 11.1.3 do not: the framework's own route is read. */
 const emitsRoutes = (adapter: AbstractHttpAdapter): boolean => typeof adapter.setOnRouteTriggered === 'function';

@@ -5,7 +5,7 @@ import type { RequestUnits } from './request-unit.js';
 import type { Routes } from './routes.js';
 import type { RequestTracker } from './tracker.js';
 
-/** One application: its requests and routes, where its records and messages go. Every feature is given it. */
+/** Everything that the features of one application share. Each gets it injected. */
 export abstract class PerfApplication {
   abstract readonly requests: RequestTracker;
   abstract readonly routes: Routes;
@@ -17,6 +17,6 @@ export abstract class PerfApplication {
   /** False with `enabled: false`: only deferred, cached and offloaded work goes on. */
   abstract readonly enabled: boolean;
   abstract readonly release: string | null;
-  /** The part of `ownBytes` that one cache may use: the option `memory` bounds all of them together. */
+  /** Bytes that one cache may use: its own limit, or less where the option `memory` bounds all caches together. */
   abstract cacheBytes(this: void, ownBytes: number): number;
 }

@@ -1,6 +1,9 @@
 import { types } from 'node:util';
 
-/** State found by a method's `this`. Behind a tracer's `Proxy` that is another object: it gets a hidden property through the proxy. */
+/**
+ * State of a provider, found by the `this` of its methods. Nest may have a tracer's `Proxy` of the provider, while `this` is the
+ * object behind it: a hidden property, which the proxy passes on to that object, finds the state there.
+ */
 export class ByInstance<State extends object> {
   private readonly states = new WeakMap<object, State>();
   private readonly behindProxy = Symbol('perf:instance');

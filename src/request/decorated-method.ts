@@ -11,7 +11,7 @@ export function decoratedPlace(target: object, key: string | symbol | undefined)
   return `${owner.name}.${String(key)}`;
 }
 
-/** @throws PERF_ERR_DECORATOR for a member that is no method: a property, or an accessor that another decorator has made */
+/** @throws PERF_ERR_DECORATOR for a member that is no method: a property, or an accessor */
 export function requireMethod(
   decorator: string,
   target: object,
@@ -21,13 +21,14 @@ export function requireMethod(
   if (typeof descriptor?.value === 'function') return descriptor;
   throw new PerfError(
     'PERF_ERR_DECORATOR',
-    `${decorator} on "${decoratedPlace(target, key)}" needs a handler method or a controller class. Move it there.`,
+    `${decorator} on "${decoratedPlace(target, key)}" needs a method, and this is a property or an accessor. ` +
+      'Move it to a method. Where another decorator turns methods into accessors, put that one above.',
   );
 }
 
 interface Wrapped {
   readonly wrapper: Method;
-  /** Metadata of the wrapper's own, in place of the method's under the same key. */
+  /** Metadata that replaces the method's under the same key. */
   readonly metadata?: readonly (readonly [key: string, value: unknown])[];
 }
 
@@ -51,7 +52,7 @@ export function wrapMethod(descriptor: PropertyDescriptor, wrap: (method: Method
   descriptor.value = wrapper;
 }
 
-/** Decorates methods of a class; it gets a property of its own for each that it inherits. */
+/** Decorates methods of a class. An inherited one becomes its own property, so that the base class stays as it is. */
 export function decorateMethods(
   { prototype }: { readonly prototype: object },
   names: readonly string[],

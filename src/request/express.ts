@@ -9,22 +9,23 @@ interface ExpressRequest extends IncomingMessage {
 }
 
 /**
- * A route that Nest has not registered, or the mount path of a function that answers by itself, as GraphQL servers do.
- * `isOldNest`: Nest emits no routes, so the framework's may be Nest's.
+ * Finds the route of a request that Nest's callback has not named: one of `app.use()` or `app.get()`, as of a GraphQL server.
+ * `isOldNest`: this Nest has no such callback, so that the route may be Nest's own.
  */
 export function findExpressRoute(
   { request, closed, status }: RequestState,
   routes: Routes,
   isOldNest: boolean,
 ): Route | null {
+  // Express leaves the path of the last middleware on a request that nothing has matched.
   if (request === null || (closed && status === 404)) return null;
   const { route, baseUrl = '' } = request as ExpressRequest;
   const path = route?.path;
   const pattern = `${maskMount(baseUrl)}${isPath(path) ? [path].flat().map(String).join('|') : ''}`;
-  return pattern === '' ? null : routes.findOfFramework(request.method, pattern, isOldNest && baseUrl === '');
+  return pattern === '' ? null : routes.findFrameworkRoute(request.method, pattern, isOldNest && baseUrl === '');
 }
 
-/** Any code may set `req.route`. Express leaves the last one there, which for wildcards is mostly a middleware's. */
+/** Any code may set `req.route`, and a wildcard there is mostly a middleware's. */
 function isPath(path: unknown): path is Path {
   if (typeof path === 'string') return !path.includes('*');
   return path instanceof RegExp || (Array.isArray(path) && path.every(isPath));

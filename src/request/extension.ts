@@ -33,7 +33,7 @@ export const FEATURE: unique symbol = Symbol.for('nestjs-perf:feature');
 export const isFeature = (provided: unknown): provided is Feature =>
   typeof provided === 'object' && provided !== null && FEATURE in provided;
 
-/** On the name of a method: the extensions without which its decorators would do nothing. */
+/** Metadata of a decorated method: the extensions without which its decorators would do nothing. */
 const NEEDED_METADATA = 'perf:extension';
 
 export interface NeededExtension {
@@ -42,19 +42,19 @@ export interface NeededExtension {
   readonly decorator: string;
   /** The option to add: `"extensions: [cache()]"`. */
   readonly add: string;
-  /** The error where the extension is there, and does not have what the decorator names. */
-  readonly unknown?: (where: string, extension: PerfExtension) => PerfError;
+  /** The error where the extension is there, but lacks what the decorator names, such as an upstream. */
+  readonly createUnknownError?: (where: string, extension: PerfExtension) => PerfError;
 }
 
-/** Tokens that classes inject of extensions, by what they need: known once the files that name them are loaded. */
+/** Tokens that extensions provide. The file that declares a token registers it here when it is loaded. */
 const NEEDED_BY_TOKEN = new Map<InjectionToken, NeededExtension>();
 
-/** Lets the boot stop when a class injects this token, and no extension provides it. */
+/** Stops the boot of an application in which a class injects this token and no extension provides it. */
 export function needProvider(token: InjectionToken, needed: NeededExtension): void {
   NEEDED_BY_TOKEN.set(token, needed);
 }
 
-/** Providers that stop the boot with the line to add, in the place of those that no extension has. Nest makes one for each class that injects it. */
+/** Providers for the tokens that no given extension provides: whoever injects one stops the boot with the line to add. */
 export function refusingProviders(extensions: readonly PerfExtension[]): Provider[] {
   const provided = new Set(extensions.flatMap(({ providers }) => providers.map(readToken)));
   const refused = [...NEEDED_BY_TOKEN].filter(([token]) => !provided.has(token));
@@ -71,7 +71,7 @@ export function refusingProviders(extensions: readonly PerfExtension[]): Provide
 export const readToken = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
-/** Lets the boot stop when an application has a class whose prototype has this method, and not the extension. */
+/** Stops the boot of an application that has a class with this method, but not the extension. */
 export function needExtension(needed: NeededExtension, prototype: object, method: string): void {
   const own = (Reflect.getOwnMetadata(NEEDED_METADATA, prototype, method) ?? []) as readonly NeededExtension[];
   Reflect.defineMetadata(NEEDED_METADATA, [...own, needed], prototype, method);
@@ -92,12 +92,12 @@ export function refuseMissingExtensions(modules: ModulesContainer, extensions: r
 }
 
 function missing(
-  { name, decorator, add, unknown }: NeededExtension,
+  { name, decorator, add, createUnknownError }: NeededExtension,
   where: string,
   extensions: readonly PerfExtension[],
 ): PerfError {
   const extension = extensions.find((given) => given.name === name);
-  if (extension !== undefined && unknown !== undefined) return unknown(where, extension);
+  if (extension !== undefined && createUnknownError !== undefined) return createUnknownError(where, extension);
   return new PerfError(
     'PERF_ERR_EXTENSION',
     `\`${decorator}\` on "${where}" does nothing without its extension. Add it: PerfModule.forRoot({ ${add} }).`,

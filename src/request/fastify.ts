@@ -35,6 +35,7 @@ export interface FastifyInstance {
 export class FastifyPlatform implements Platform {
   readonly kind = 'fastify';
   private readonly pathsOfNest = new Set<string>();
+  /** True while Nest registers its routes. */
   private registering = true;
 
   constructor(
@@ -43,7 +44,7 @@ export class FastifyPlatform implements Platform {
     private readonly routes: Routes,
   ) {}
 
-  /** `inject()` and servers of the application's own emit no `request` to us. */
+  /** The hook also starts requests without the server's `request` event: of `inject()`, and of servers that the application makes. */
   observe(): void {
     const { requests } = this;
     this.application.addHook('onRoute', (route) => {
@@ -60,17 +61,17 @@ export class FastifyPlatform implements Platform {
     this.registering = false;
   }
 
-  /** A route that Nest has not registered, or of a request that another hook has answered before the route's own. */
+  /** Finds the route where its hook (see below) did not run: Nest has not registered it, or an earlier hook has answered. */
   findRoute(state: RequestState): Route | null {
-    // Still the raw request: an earlier middleware answered before any hook ran.
+    // Without a request of Fastify's, middleware has answered before any hook.
     if (state.frameworkRequest === state.request) return null;
     const { raw, routeOptions } = state.frameworkRequest as FastifyRequest;
     const { url } = routeOptions;
     if (url === undefined) return null;
-    return this.routes.findOfFramework(raw.method, url, this.pathsOfNest.has(url));
+    return this.routes.findFrameworkRoute(raw.method, url, this.pathsOfNest.has(url));
   }
 
-  /** By a hook of the route's own: `request.routeOptions` would parse the headers of every request. */
+  /** Names the route by a hook of its own: reading `request.routeOptions` would parse the headers of every request. */
   private watchRoute(registered: RegisteredRoute): void {
     const { requests, routes } = this;
     const { url, method, onRequest = [] } = registered;
@@ -78,7 +79,8 @@ export class FastifyPlatform implements Platform {
     let route: Route | null = null;
     const trigger: OnRequest = (request, _reply, done) => {
       const state = findState(request.raw);
-      route ??= typeof method === 'string' ? routes.findOfFramework(method, url, true) : routes.findOfNest('ALL', url);
+      route ??=
+        typeof method === 'string' ? routes.findFrameworkRoute(method, url, true) : routes.findNestRoute('ALL', url);
       if (state !== null && route !== null) requests.triggered(state, route);
       done();
     };
@@ -96,7 +98,7 @@ export class FastifyPlatform implements Platform {
         return reply;
       });
     } catch (error) {
-      // With `ignoreTrailingSlash` the path without its slash serves this one.
+      // With `ignoreTrailingSlash` the same path without its slash, registered before, serves this one.
       const isTwice = (error as { code?: string }).code === 'FST_ERR_DUPLICATED_ROUTE';
       if (!isTwice || !path.endsWith('/')) throw error;
     }

@@ -7,7 +7,7 @@ import type { HealthReason } from '../ports/overview.js';
 import type { ControllerMethod } from './handlers.js';
 import type { Platform } from './platform.js';
 
-/** The resolved options of all features, by their names. */
+/** Token of an object whose `resolved` has the options of all features, by their names. */
 export const FEATURE_OPTIONS = Symbol('PERF_RESOLVED_OPTIONS');
 
 /** The application at the time when its modules have been made and its routes are not registered yet. */
@@ -29,18 +29,19 @@ export interface Feature {
   snapshot?(): Partial<PerfSnapshot>;
   /** The snapshot in small steps, for a feature with many figures. */
   snapshotSteps?(): Steps<Partial<PerfSnapshot>>;
-  /** Why the process cannot do its work, where no snapshot shows it. */
+  /** Reasons for a degraded `perf.health()` that the snapshot does not show. */
   reasons?(): readonly HealthReason[];
-  /** Why the process shall get no new requests now, in words. */
+  /** Reasons against new requests, in words: with one, `perf.ready()` is false. */
   unready?(): readonly string[];
   /** Resolves when everything so far is done and recorded. */
   idle?(): Promise<void>;
   /** The application begins to close, and may still serve requests. */
   closing?(): void | Promise<void>;
-  /** The server has closed: finishes accepted work, pushes the last records, leaves no timer or thread. Milliseconds that are left. */
+  /** The server has closed: finishes accepted work, pushes the last records, leaves no timer or thread. The times are what is left. */
   drain?(drainMs: number, flushMs: number): void | Promise<void>;
-  /** Open requests hold the server for long: finishes accepted work, and still accepts more. */
+  /** Open requests keep the server from closing: finishes accepted work, and still accepts more. */
   drainEarly?(drainMs: number): Promise<void>;
+  /** Every feature has drained, and the sinks are closed. */
   close?(flushMs: number): void | Promise<void>;
 }
 
@@ -48,6 +49,7 @@ export interface FeatureDefinition<Name extends string, Options> {
   readonly name: Name;
   /** In the first line of the log: `'event loop'`. */
   readonly title: string;
+  /** Without a feature that observes requests, the server gets no listener. */
   readonly observes: 'process' | 'requests';
   /** It does nothing in an application without an HTTP server. */
   readonly needsServer?: true;

@@ -61,7 +61,7 @@ function readMethod(controller: Type, methodName: string, method: object, module
     sendsEvents: read(SSE_METADATA) === true,
     handler: readHandler(controller, method, methodName),
     paths: parts.reduce<string[]>(
-      (paths, part) => paths.flatMap((path) => texts(part as string | string[] | undefined).map((end) => path + end)),
+      (paths, part) => paths.flatMap((path) => normalizePaths(part).map((end) => path + end)),
       [''],
     ),
     versions: versions.filter((version) => typeof version === 'string'),
@@ -69,14 +69,14 @@ function readMethod(controller: Type, methodName: string, method: object, module
 }
 
 /** `'users/'` and `['users']` become `['/users']`; nothing and `'/'` become `['']`. */
-function texts(paths: unknown): string[] {
+function normalizePaths(paths: unknown): string[] {
   const all = [paths].flat().map((path) => (typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : ''));
   return all.map((path) => (path === '' ? '' : `/${path}`));
 }
 
 /**
- * Finds the handler behind a route of Nest's, which emits a full path without its handler: the one whose own path is the longest end
- * of it, then by the version before that end. Null where no controller declares it. Handlers that share a route share a name.
+ * Finds the handler of a route. Nest emits the full path alone, with prefix and version: the handler whose own path is its
+ * longest end has declared it, then the one whose version stands before that end. Handlers of one route share a name.
  */
 export function findHandler(methods: readonly ControllerMethod[], label: string, pattern: string): RouteHandler | null {
   const path = pattern === '/' ? '' : pattern.replace(/\/+$/, '');

@@ -1,4 +1,4 @@
-/** Nest's metadata keys under Nest's own names; a test compares them with each major's, where they are not exported. */
+/** Keys of Nest's metadata, under Nest's own names. Nest does not export them; a test compares them with each major's. */
 export const PATH_METADATA = 'path';
 export const METHOD_METADATA = 'method';
 export const VERSION_METADATA = '__version__';

@@ -5,7 +5,7 @@ import { requestContext, storedRequest, type RequestState } from './request-stat
 import { ownRoute, type Route } from './routes.js';
 import { findState, type RequestTracker } from './tracker.js';
 
-/** An adapter by Nest's abstract class alone: Express, Nest's NodeAdapter, or one of the application's own. */
+/** Every adapter but Fastify's, through Nest's abstract class alone: Express, Nest's NodeAdapter, one that the application brings. */
 export class OtherPlatform implements Platform {
   constructor(
     readonly application: AbstractHttpAdapter,
@@ -14,12 +14,12 @@ export class OtherPlatform implements Platform {
     readonly findRoute: (state: RequestState) => Route | null = () => null,
   ) {}
 
-  /** Servers of the application's own emit no `request` to us. */
+  /** The middleware also starts requests without the server's `request` event: of servers that the application makes. */
   observe(): void {
     const { requests } = this;
     this.application.use((request: unknown, response: unknown, next: () => void) => {
       const isNodes = request instanceof IncomingMessage;
-      // Another adapter may have requests of its own, found in the context store.
+      // An adapter may pass a request object of its own: the store has its state.
       const state = isNodes
         ? requests.start(request, response as ServerResponse)
         : (storedRequest() ?? findState(request));
@@ -44,7 +44,7 @@ export class OtherPlatform implements Platform {
     this.application.get(path, handle as never);
   }
 
-  /** Past the framework, which may know nothing of binary bodies. Middleware with a timeout may have answered meanwhile. */
+  /** Writes to Node's response: a framework may not know binary bodies. Middleware with a timeout may have answered meanwhile. */
   answer(response: unknown, { status, headers, body }: Answer): void {
     const raw = findState(response)?.response ?? (response as ServerResponse);
     if (raw.headersSent) return;

@@ -11,19 +11,19 @@ export interface Answer {
 /** Answers a raw route; gets the framework's request. */
 export type RawAnswer = (request: unknown) => Promise<RawResponse<string | Uint8Array>>;
 
-/** A raw route's answer, as a platform sends it. No cache may keep it: `authorize` decides each time. */
+/** Adds the headers of a raw route's answer. No cache may keep it: `authorize` decides each time. */
 export const createAnswer = ({ status, type, body, headers }: Awaited<ReturnType<RawAnswer>>): Answer => ({
   status,
   headers: { 'content-type': type, 'cache-control': 'no-store', ...headers },
   body,
 });
 
-/** One server framework, behind an interface. Only its implementations know which one it is. */
+/** The server framework behind Nest's adapter. */
 export interface Platform {
   /** `other`: an adapter that this library knows by Nest's abstract class alone. */
   readonly kind: 'fastify' | 'express' | 'other';
   readonly application: unknown;
-  /** Starts every request that does not come with the server's `request` event. Before routes are registered. */
+  /** Called before Nest registers routes: enters each request's context in the framework, and notes the framework's request. */
   observe(): void;
   /** Nest has registered its routes: those that follow are not Nest's. */
   routesRegistered?(): void;
@@ -31,5 +31,6 @@ export interface Platform {
   findRoute(state: RequestState): Route | null;
   /** Registers a GET route beside Nest: no guards, no Swagger, no record. */
   rawRoute(path: string, answer: RawAnswer): void;
+  /** Answers through the framework's response, or Node's. */
   answer(response: unknown, answer: Answer): void;
 }

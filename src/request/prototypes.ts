@@ -1,6 +1,6 @@
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 
-/** All that Nest has made or will make. */
+/** Nest's wrappers of all providers, controllers, guards, pipes and interceptors, made already or not. */
 export const listWrappers = (modules: ModulesContainer) =>
   [...modules.values()].flatMap(({ providers, controllers, injectables }) => [
     ...providers.values(),

@@ -61,6 +61,7 @@ export class RequestState implements Linked<RequestState> {
   next: RequestState | null = null;
   /** Monotonic milliseconds; 0 until the request has ended. */
   endedMs = 0;
+  /** The request has ended, and its record is on its way: later changes are lost. */
   closed = false;
   aborted = false;
   /** The status of the head that was sent; once closed, the final one. 0: neither. */
@@ -79,7 +80,7 @@ export class RequestState implements Linked<RequestState> {
   variants: Record<string, string> | null = null;
   experimentNotes: ExperimentNotes | null = null;
   unit: Unit | null = null;
-  /** Unit of the option `unit`: whom the request is for; undefined until it is read. */
+  /** The result of the option `unit`: whom the request is for; undefined until it is read. */
   knownUnit: Unit | null | undefined = undefined;
   // Deferred work that the request has armed.
   work: { ended(state: RequestState): void; readonly committed: readonly string[] } | null = null;
@@ -92,9 +93,9 @@ export class RequestState implements Linked<RequestState> {
   note: SizeNote | null = null;
   /** The span that was active when the request started, when a sink knows a tracer (`PerfSinkHost.activeSpan`). */
   span: SpanRef | null = null;
-  /** The HTTP request that a resolver's scope is a part of; null for a request. */
+  /** Set on a scope alone (a resolver, a measured method): the HTTP request that it is a part of. */
   within: RequestState | null = null;
-  /** The measured work within it that took longest: a resolver, where a GraphQL server answers. */
+  /** The scope within it that took longest: it names the request where a GraphQL server answers. */
   longestWork: { readonly name: string; readonly durationMs: number } | null = null;
   /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
   frameworkRequest: unknown;

@@ -5,7 +5,7 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from './request-state.js';
 import { isThenable } from '../core/thenable.js';
 
-/** Reads the unit of a request; null where none is known. */
+/** Reads the unit of a request, the user that it is for; null where none is known. */
 export type ReadUnit = (request: PerfRequest) => Unit | null;
 
 /** Finds the unit of each request. Never throws. */
@@ -22,11 +22,12 @@ export class RequestUnits {
     return state.knownUnit;
   }
 
-  /** Also where the callback fails: a caller whom it cannot name may be anybody. The request's own id names nobody. */
+  /** Whether the request has a known user, who may get no answer of another's. True where the callback fails: it may be any user. */
   isForSomebody(state: RequestState): boolean {
     const unit = state.knownUnit ?? this.read(state);
     // An unknown unit is not final here: interceptors may still sign the user in.
     if (unit) state.knownUnit = unit;
+    // A callback may give the request's id for users that it does not know.
     return unit !== null && unit?.userId !== state.id;
   }
 
@@ -71,7 +72,7 @@ function readId(id: unknown): string | null {
   return typeof id === 'bigint' || Number.isFinite(id) ? String(id) : null;
 }
 
-/** With text for every id; of `customIds`, what is no id is left out. What has text already is given on as it is. */
+/** Turns every id into text, and leaves out `customIds` that are no ids. A unit of texts alone is returned as it is. */
 function inText(unit: Unit, userId: string): Unit {
   const given = Object.entries(unit.customIds ?? {});
   if (unit.userId === userId && given.every(([, id]) => typeof id === 'string' && id !== '')) return unit;

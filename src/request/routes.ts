@@ -1,6 +1,4 @@
 import { getOrAdd } from '../core/get-or-add.js';
-import { callAll } from '../core/listeners.js';
-import type { OncePerCause } from '../core/reporter.js';
 
 /** The controller method behind a route. One object per method and application. */
 export interface RouteHandler {
@@ -20,7 +18,7 @@ export class Route {
   isOwn = false;
   /** `latency.ignore` names it. */
   ignored = false;
-  /** Latency: the route's counts, to which the event loop adds what its requests have blocked; null while it is not measured. */
+  /** Counts of latency, to which the event loop adds what its requests have blocked; null while it is not measured. */
   stats: { blockedMs: number } | null = null;
   private otherMethods: Map<string, Route> | null = null;
 
@@ -29,7 +27,7 @@ export class Route {
     /** `/users/:id`; `''` for requests that no route matched. */
     readonly pattern: string,
     readonly handler: RouteHandler | null,
-    /** Called once for each new Route, also for those of further methods. */
+    /** Called with each new Route, also with those of {@link forMethod}. */
     private readonly announce: (route: Route) => void,
   ) {
     this.name = `${method} ${pattern === '' ? '(no route)' : pattern}`;
@@ -46,7 +44,7 @@ export class Route {
   }
 }
 
-/** The route of one of the module's own paths: no list of routes has it. */
+/** Makes the route of one of the module's own paths, which no list of routes contains. */
 export function ownRoute(path: string): Route {
   const route = new Route('GET', path, null, () => {});
   route.isOwn = true;
@@ -75,26 +73,20 @@ export class Routes {
   readonly all: Route[] = [];
   /** The controller's method behind a request method (`'GET'`, …, or `'ALL'`) and a path of Nest's. Set once controllers are known. */
   findHandler: (method: string, pattern: string) => RouteHandler | null = () => null;
-  private readonly listeners: ((route: Route) => void)[] = [];
+  /** Called with each new route before it serves: latency sets it, to give the route its counts. Never throws. */
+  measure: (route: Route) => void = () => {};
   private unmatchedRoute: Route | null = null;
   /** By declared method, then by pattern. */
   private readonly ofNest = new Map<string, Map<string, Route>>();
   private readonly ofFramework = new Map<string, Route>();
   private besideNest = 0;
 
-  constructor(private readonly report: OncePerCause) {}
-
-  /** Calls `listener` with each route made from now on, before it serves. */
-  listen(listener: (route: Route) => void): void {
-    this.listeners.push(listener);
-  }
-
   create(method: string, pattern: string, handler: RouteHandler | null): Route {
     return new Route(method, pattern, handler, this.announce);
   }
 
   /** The route that Nest has registered for a method (`'ALL'` for `@All()`) and a path. */
-  findOfNest(method: string, pattern: string): Route {
+  findNestRoute(method: string, pattern: string): Route {
     let routes = this.ofNest.get(method);
     if (routes === undefined) this.ofNest.set(method, (routes = new Map()));
     const known = routes.get(pattern);
@@ -104,8 +96,8 @@ export class Routes {
     return route;
   }
 
-  /** The framework's route of a request that reached no handler of Nest's. `isNest`: Nest has registered it. Null beyond a bound. */
-  findOfFramework(method: string | undefined, pattern: string, isNest: boolean): Route | null {
+  /** The route that the framework has matched. `isNest`: Nest may have registered it. Null when too many are known already. */
+  findFrameworkRoute(method: string | undefined, pattern: string, isNest: boolean): Route | null {
     const label = methodLabel(method);
     const key = `${label} ${pattern}`;
     const known = this.ofFramework.get(key);
@@ -116,7 +108,7 @@ export class Routes {
     const route =
       declared === undefined
         ? this.createBesideNest(label, pattern)
-        : this.findOfNest(declared, pattern).forMethod(method);
+        : this.findNestRoute(declared, pattern).forMethod(method);
     if (route !== null) this.ofFramework.set(key, route);
     return route;
   }
@@ -134,6 +126,6 @@ export class Routes {
 
   private readonly announce = (route: Route): void => {
     this.all.push(route);
-    callAll(this.listeners, route, this.report, 'a listener to routes');
+    this.measure(route);
   };
 }

@@ -20,7 +20,7 @@ const MAX_HEADER_LENGTH = 512;
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Names that an application has declared secret beside the built-in ones; empty with `eventLoop.replay: false`. */
+/** Port to the names of `eventLoop.replay.denyNames`: they are secret beside the built-in ones. Empty with `replay: false`. */
 export abstract class DeniedNames {
   abstract readonly names: readonly string[];
 }
@@ -58,7 +58,7 @@ export function safeHeaders(headers: Headers, allowHeaders: readonly string[], s
     if (!allowed.has(name) || given === undefined) continue;
     const value = Array.isArray(given) ? given.join(', ') : String(given);
     const short = value.length <= MAX_HEADER_LENGTH;
-    // A tag is random text, and no secret.
+    // An entity tag looks like a secret, and is none.
     const isSecret = (): boolean =>
       secrets.isSecret(name) ||
       (name !== 'if-none-match' && (secrets.isSecretValue(value) || namesSecret(value, secrets)));

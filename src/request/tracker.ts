@@ -10,6 +10,7 @@ import { requestContext, RequestState, type RequestOwner } from './request-state
 import type { Route, Routes } from './routes.js';
 import type { Platform } from './platform.js';
 
+/** On a request, or on a response that does not know its request: the state. */
 const STATE: unique symbol = Symbol('perf:state');
 /** On a connection: its requests that arrived while another one was still being answered (pipelining). */
 const QUEUED: unique symbol = Symbol('perf:queued');
@@ -29,7 +30,7 @@ interface Marked {
 export function findState(requestOrResponse: unknown): RequestState | null {
   const given = requestOrResponse as Marked | null | undefined;
   if (given === null || given === undefined) return null;
-  // Its own mark first: an application may keep something of its own in `raw`.
+  // The object's own mark first: an application may keep anything in `raw`.
   return given[STATE] ?? given.req?.[STATE] ?? given.raw?.[STATE] ?? given.raw?.req?.[STATE] ?? null;
 }
 
@@ -106,7 +107,7 @@ export class RequestTracker implements RequestOwner {
     const stream = readStream(response);
     // Over HTTP/2 the response to a HEAD that nobody ends emits no `close`: its stream does.
     if (stream !== null) stream.once?.('close', onClose.bind(response));
-    // Such a response emits no `close` when the client leaves before its turn.
+    // A pipelined response gets the socket when its turn comes. If the client leaves before, it emits no `close`.
     else if (response.socket === null) watchQueued(request.socket, state);
     return state;
   }
@@ -121,7 +122,7 @@ export class RequestTracker implements RequestOwner {
     return requestContext.getStore() === state ? next() : requestContext.run(state, next);
   }
 
-  /** Notes the route that runs. A request that another application on the same server has seen first becomes this one's. */
+  /** Notes the route that runs. Where two applications share a server, the request now belongs to the one that serves it. */
   triggered(state: RequestState, route: Route): void {
     if (state.closed) return;
     if (state.owner !== this) {
@@ -132,7 +133,7 @@ export class RequestTracker implements RequestOwner {
     state.route = route.forMethod(state.request?.method);
   }
 
-  /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. A part of a request is not counted as in flight. */
+  /** Starts a scope without a response, such as a job; {@link end} must follow. `within`: it is a part of this request, and not in flight. */
   begin(within: RequestState | null = null): RequestState {
     const state = new RequestState(null, null, this.nowMs(), this);
     state.within = within;
@@ -190,7 +191,7 @@ export function noteHead(this: ServerResponse, ...head: unknown[]): ServerRespon
   // `this` may be an object that the application derives from the response.
   const prototype = Object.getPrototypeOf(state?.response ?? this) as WritesHead;
   const returned = prototype.writeHead.apply(this, head);
-  // Node refuses a head by throwing.
+  // Reached only when the head is valid: Node throws for one that is not.
   noteFirstByte(state);
   return returned;
 }
@@ -199,7 +200,7 @@ interface WritesHead {
   writeHead(this: ServerResponse, ...head: unknown[]): ServerResponse;
 }
 
-/** Another tool has patched this response before us. */
+/** Wraps the `writeHead` that another tool has put on this response. */
 function notingAfter(response: ServerResponse): (...head: unknown[]) => ServerResponse {
   const patched = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse;
   return (...head) => {
@@ -212,14 +213,14 @@ function notingAfter(response: ServerResponse): (...head: unknown[]) => ServerRe
 function noteFirstByte(state: RequestState | null): void {
   if (state === null || state.firstByteMs !== 0 || state.closed) return;
   state.firstByteMs = findTracker(state).nowMs();
-  // An exception filter may set another one that comes too late.
+  // The status now: an exception filter may set another one when the head is gone.
   state.status = state.response!.statusCode;
 }
 
 function onFinish(this: ServerResponse): void {
   const state = findState(this);
   if (state === null) return;
-  // Over HTTP/2 `close` decides.
+  // Over HTTP/2 `close` follows, and knows whether the client has cancelled the stream.
   if (isHttp2(this)) state.endedMs = findTracker(state).nowMs();
   else findTracker(state).end(state, readSentStatus(state, this), false);
 }
@@ -230,7 +231,7 @@ function onClose(this: ServerResponse): void {
   const stream = readStream(this);
   if (stream === null) (state.request?.socket as Connection | null)?.[QUEUED]?.delete(state);
   if (state.closed) return;
-  // The answer to a HEAD is its head. `finish` comes also where the client has cancelled the stream: its code decides.
+  // Over HTTP/2 an answer to HEAD may be a head that nobody ends, and `finish` also comes for a stream that was cancelled.
   const isSent = state.endedMs !== 0 || stream?.headersSent === true;
   const wasReset = stream !== null && (stream.aborted === true || (stream.rstCode ?? 0) !== 0);
   if (!isSent || wasReset) endAborted(state, this);
@@ -275,7 +276,7 @@ const readSentStatus = ({ status }: RequestState, response: ServerResponse): num
 
 /** Reads Node's own flag: compression overrides `headersSent` of a response that it delays. */
 function isHeadSent({ request }: RequestState, response: ServerResponse): boolean {
-  // The client left in the middle of its body: Express's parsers answer that, into the closed connection.
+  // The client left while it sent its body. Express's parsers then answer 400 into the closed connection.
   if (request?.complete === false && response.writableEnded) return false;
   const sent: unknown = isHttp2(response)
     ? response.headersSent

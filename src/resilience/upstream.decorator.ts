@@ -13,7 +13,7 @@ export function upstreamToken(name: string): string {
     name: 'resilience',
     decorator,
     add: `extensions: [resilience({ upstreams: { ${upstream}: { deadlineMs: 2_000 } } })]`,
-    unknown: (where, extension) =>
+    createUnknownError: (where, extension) =>
       new PerfError(
         'PERF_ERR_DECORATOR',
         `\`${decorator}\` in "${where}" names an upstream that \`resilience({ upstreams })\` does not have. ` +

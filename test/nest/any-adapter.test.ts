@@ -546,7 +546,7 @@ it('requests of a server of the application’s own, made of the adapter, are re
   await closeServer(server);
 });
 
-it('an adapter whose server is none of Node’s boots with one clear sentence, and runs without what needs HTTP', async () => {
+it('an adapter without a Node.js server boots with one clear sentence, and runs without what needs HTTP', async () => {
   class OtherServer extends PlainAdapter {
     override getHttpServer(): never {
       return {} as never;
@@ -555,7 +555,7 @@ it('an adapter whose server is none of Node’s boots with one clear sentence, a
   const lines = new Lines();
   const { app } = await buildApp(new OtherServer(), { metadata, nest: { logger: lines } });
   expect(lines.all.filter((line) => line.includes('"plain"'))).toEqual([
-    'The server of the HTTP adapter "plain" is none of Node\'s: requests are neither measured nor compressed, and ' +
+    'The HTTP adapter "plain" does not run on a Node.js server: its requests are neither measured nor compressed, and ' +
       '@DeferWork does nothing. Resources and the event loop are still observed.',
   ]);
   expect(app.get(ResourceSampler).sample().process.rssBytes).toBeGreaterThan(0);

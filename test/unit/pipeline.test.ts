@@ -22,7 +22,7 @@ function application(overrides: Partial<Record<keyof PipelineParts, object | nul
   const warnings: string[] = [];
   const warn = (message: string): void => void warnings.push(message);
   const report = new OncePerCause({ log: warn, warn, error: warn }, () => 0);
-  const requests = new RequestTracker(() => 0, new Routes(report), report);
+  const requests = new RequestTracker(() => 0, new Routes(), report);
   const note = (name: string, phase: string) => (): void => {
     steps.push(`${name} ${phase}`);
     if (broken.includes(name)) throw new Error(`${name} is broken`);
@@ -81,7 +81,7 @@ describe('the pipeline of a request', () => {
 
   it('has no step of a feature that is off, or that has nothing to do with requests', () => {
     const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
-    const requests = new RequestTracker(() => 0, new Routes(report), report);
+    const requests = new RequestTracker(() => 0, new Routes(), report);
     expect(buildPipeline(ALL_OFF, requests)).toEqual({ started: [], scoped: [], ended: [] });
     const idle = application({
       latency: { addsServerTiming: false, ended: () => {} },

@@ -85,7 +85,8 @@ describe.each([
     ['a property', undefined],
   ])('on %s says where it belongs', (_what, descriptor) => {
     expect(() => decorator(Orders.prototype, 'bound', descriptor as PropertyDescriptor)).toThrow(
-      `PERF_ERR_DECORATOR: ${name} on "Orders.bound" needs a handler method or a controller class. Move it there.`,
+      `PERF_ERR_DECORATOR: ${name} on "Orders.bound" needs a method, and this is a property or an accessor. ` +
+        'Move it to a method. Where another decorator turns methods into accessors, put that one above.',
     );
   });
 });

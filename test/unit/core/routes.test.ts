@@ -1,13 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { OncePerCause } from '../../../src/core/reporter.js';
 import { Routes, type Route, type RouteHandler } from '../../../src/request/routes.js';
 
 const handlers: Record<string, string> = { 'GET /users/:id': 'Users.find', 'ALL /any': 'Users.any' };
 let routes: Routes;
 let announced: Route[];
 beforeEach(() => {
-  const nothing = (): void => {};
-  routes = new Routes(new OncePerCause({ log: nothing, warn: nothing, error: nothing }, () => 0));
+  routes = new Routes();
   const find = (method: string, pattern: string): RouteHandler | null => {
     const name = handlers[`${method} ${pattern}`];
     if (name === undefined) return null;
@@ -19,19 +17,19 @@ beforeEach(() => {
   };
   routes.findHandler = find;
   announced = [];
-  routes.listen((route) => void announced.push(route));
+  routes.measure = (route) => void announced.push(route);
 });
 
 describe('a route that Nest has registered', () => {
   it('is made once, with its handler, when a request first reaches it', () => {
-    const route = routes.findOfNest('GET', '/users/:id');
+    const route = routes.findNestRoute('GET', '/users/:id');
     expect(route).toMatchObject({ method: 'GET', pattern: '/users/:id', handler: { name: 'Users.find' } });
-    expect(routes.findOfNest('GET', '/users/:id')).toBe(route);
+    expect(routes.findNestRoute('GET', '/users/:id')).toBe(route);
     expect(announced).toEqual([route]);
   });
 
   it('is one for each method of `@All()`, and unknown methods share one', () => {
-    const declared = routes.findOfNest('ALL', '/any');
+    const declared = routes.findNestRoute('ALL', '/any');
     const methods = ['GET', 'PUT', 'BREW', 'POUR'].map((method) => declared.forMethod(method));
     expect(methods.map(({ method }) => method)).toEqual(['GET', 'PUT', '_OTHER', '_OTHER']);
     expect(methods[2]).toBe(methods[3]);
@@ -39,10 +37,10 @@ describe('a route that Nest has registered', () => {
 
   it('is found where only the framework tells it: a HEAD by its GET, any method by `@All()`', () => {
     const found = [
-      routes.findOfFramework('GET', '/users/:id', true),
-      routes.findOfFramework('HEAD', '/users/:id', true),
-      routes.findOfFramework('PATCH', '/any', true),
-      routes.findOfFramework('PATCH', '/users/:id', true),
+      routes.findFrameworkRoute('GET', '/users/:id', true),
+      routes.findFrameworkRoute('HEAD', '/users/:id', true),
+      routes.findFrameworkRoute('PATCH', '/any', true),
+      routes.findFrameworkRoute('PATCH', '/users/:id', true),
     ];
     expect(found.map((route) => [route?.method, route?.handler?.name])).toEqual([
       ['GET', 'Users.find'],
@@ -50,14 +48,14 @@ describe('a route that Nest has registered', () => {
       ['PATCH', 'Users.any'],
       ['PATCH', undefined],
     ]);
-    expect(found[0]).toBe(routes.findOfNest('GET', '/users/:id'));
+    expect(found[0]).toBe(routes.findNestRoute('GET', '/users/:id'));
   });
 });
 
 it('routes beside Nest’s are bounded, and take no room from Nest’s', () => {
-  for (let i = 0; i < 300; i++) routes.findOfFramework('GET', `/hostile-${i}`, false);
+  for (let i = 0; i < 300; i++) routes.findFrameworkRoute('GET', `/hostile-${i}`, false);
   expect(announced).toHaveLength(200);
-  expect(routes.findOfFramework('GET', '/hostile-0', false)?.pattern).toBe('/hostile-0');
-  expect(routes.findOfFramework('GET', '/hostile-299', false)).toBeNull();
-  expect(routes.findOfFramework('GET', '/users/:id', true)?.handler?.name).toBe('Users.find');
+  expect(routes.findFrameworkRoute('GET', '/hostile-0', false)?.pattern).toBe('/hostile-0');
+  expect(routes.findFrameworkRoute('GET', '/hostile-299', false)).toBeNull();
+  expect(routes.findFrameworkRoute('GET', '/users/:id', true)?.handler?.name).toBe('Users.find');
 });

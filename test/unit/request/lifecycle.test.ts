@@ -9,7 +9,7 @@ import { Route, Routes } from '../../../src/request/routes.js';
 /** The lifecycle of one application, whose pipeline notes the ends of requests. */
 function application(name: string, ended: string[]): RequestTracker {
   const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
-  const lifecycle = new RequestTracker(() => 1, new Routes(report), report);
+  const lifecycle = new RequestTracker(() => 1, new Routes(), report);
   const noteEnd = ({ request, status, aborted }: RequestState): void => {
     ended.push(`${name} ${request!.url} ${status} ${aborted ? 'aborted' : 'completed'}`);
   };

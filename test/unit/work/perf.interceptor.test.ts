@@ -24,7 +24,7 @@ function contextOf(type: string, info?: object, owner = UsersResolver): Executio
 function setUp() {
   const ended: RequestState[] = [];
   const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
-  const routes = new Routes(report);
+  const routes = new Routes();
   const lifecycle = new RequestTracker(() => 0, routes, report);
   lifecycle.pipeline = { started: [], ended: [(state) => void ended.push(state)] };
   const recorder = { wanted: false };
