@@ -6,8 +6,8 @@ import type { OncePerCause } from '../core/reporter.js';
 type Subscriber = (message: unknown) => void;
 
 /**
- * Channels are kept for good: Node 20 may give a client that is loaded later another channel of the same name once one that had
- * subscribers has been collected as garbage (the weak map of lib/diagnostics_channel.js deletes by name).
+ * Every channel, kept for good. Node 20 forgets a channel by its name when an older one of that name is collected as garbage: a
+ * client that is loaded later would publish on another channel (the weak map of lib/diagnostics_channel.js).
  */
 const known = new Map<string, Channel>();
 
@@ -38,7 +38,7 @@ export class Channels {
     this.ends.push(() => void unsubscribe(name, guarded));
   }
 
-  /** Runs what is done with a message of the channel in the store that `read` gives. */
+  /** Runs the code that a message is published around with the store that `read` returns. */
   bind<T>(name: string, store: AsyncLocalStorage<T>, read: (message: object) => T | undefined): void {
     const bound = findChannel(name);
     bound.bindStore(store, read as (message: unknown) => T);

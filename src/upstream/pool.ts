@@ -12,7 +12,7 @@ export interface PoolSize {
 /** The watched pools of one target, and the waits for their connections. */
 export class Pools {
   readonly waits = new Histogram();
-  // A pool that the application forgets is forgotten here as well.
+  // Weak, so that a pool which the application drops is not kept here.
   private readonly watched = new Map<WeakRef<object>, (pool: never) => PoolSize>();
 
   add<P extends object>(pool: P, readSize: (pool: P) => PoolSize): void {

@@ -11,14 +11,14 @@ export interface LoopClock {
   readonly idleMs: () => number;
 }
 
-/** Most URLs or commands of one request that are counted apart for one target. */
+/** Different URLs or commands of one request to one target whose repetitions are counted. */
 const MAX_SAME = 64;
 
 /** Calls of one request for the same URL or command. */
 class Alike {
   /** Whether one has ended since the last round began. */
   hasEnded = false;
-  /** A round begins when a call has ended: a pipeline, and calls that begin together, are one. */
+  /** How often the request waited for such calls, one after the other: calls that begin together are one round. */
   rounds = 0;
 
   constructor(
@@ -66,14 +66,14 @@ export class Call implements Linked<Call> {
   // Links of the request's list of open calls.
   previous: Call | null = null;
   next: Call | null = null;
-  /** Its request, where one is known and times it; null again when it has ended, or its request has. */
+  /** The open calls that it is one of: null without a request that times it, and once either has ended. */
   calls: RequestCalls | null = null;
   use: Use | null = null;
   /** Calls for the same URL or command; null for a call that is like no other. */
   alike: Alike | null = null;
   /** The call on the scope within the request that makes it: a resolver or a measured method. */
   scoped: Call | null = null;
-  /** Whether the call has failed already, for a client that reports failures late. */
+  /** Asked when the request ends before the call: whether it has failed already, for a client that reports it late. */
   hasFailed: (() => boolean) | null = null;
   private isOver = false;
 

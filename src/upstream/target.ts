@@ -33,7 +33,7 @@ export class Target {
   calls = 0;
   errors = 0;
   inFlight = 0;
-  /** Calls without a known request, except of background work. */
+  /** Calls of which no request is known, though one may have made them; calls of queue workers are left out. */
   unplaced = 0;
   readonly durations = new Histogram();
   readonly routes = new Map<Route, RouteCalls>();
@@ -64,7 +64,7 @@ const MAX_NAME = 100;
 /** Finds the target of a call; beyond `maxTargets` all calls are `other`. */
 export class Targets {
   private readonly found = new Map<string, Target>();
-  /** Targets with the usual name, by client and host: finding one builds no string. */
+  /** Targets with the default name, by client and host: finding one builds no string. */
   private readonly usual = new Map<string, Map<string, Target>>();
   private readonly other = new Target('other', 'other');
 

@@ -32,8 +32,8 @@ export function routeUpstreams(targets: readonly Target[], of: readonly Route[],
 }
 
 /**
- * Null before a request of these routes has completed. `shares` null: nothing is sampled; `blockedMs`: milliseconds of proven blocks
- * of their requests.
+ * Mean times of a request of these routes; null before one has completed. Without samples (`shares` null), `blockedMs` of proven
+ * blocks stands for the own CPU time.
  */
 export function routeTime(
   routes: readonly Route[],

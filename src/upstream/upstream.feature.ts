@@ -27,6 +27,7 @@ const NO_CALLS = { calls: 0, wallMs: 0 };
 const { nodeTiming } = performance;
 const idleMs = (): number => nodeTiming.idleTime;
 
+/** The feature `upstream`: subscribes to the clients, and has the figures for routes, snapshot and findings. */
 export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigures, UpstreamCalls {
   private readonly channels: Channels;
   private readonly watched: WatchedClients;
@@ -66,7 +67,7 @@ export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigur
   }
 
   readTime(routes: readonly Route[], blockedMs: number): RouteTime | null {
-    return routeTime(routes, this.routes, this.shares, blockedMs);
+    return routeTime(routes, this.routeTimes, this.shares, blockedMs);
   }
 
   readUpstream(routes: readonly Route[], count: number): RouteUpstream[] {
@@ -74,7 +75,7 @@ export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigur
   }
 
   readTotals(route: Route): RouteTimeTotals | null {
-    const times = this.routes.get(route);
+    const times = this.routeTimes.get(route);
     return times === undefined ? null : Object.assign({ ownMs: this.shares?.sampledMs(route) ?? null }, times);
   }
 
@@ -87,7 +88,7 @@ export class UpstreamFeature extends Upstream implements Feature, RouteTimeFigur
 
   snapshot(): Pick<PerfSnapshot, 'upstream' | 'findings'> {
     const { all } = this.targets;
-    return { upstream: upstreamSnapshot(all), findings: listFindings(all, this.routes) };
+    return { upstream: upstreamSnapshot(all), findings: listFindings(all, this.routeTimes) };
   }
 
   drain(): void {

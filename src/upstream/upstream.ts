@@ -7,19 +7,19 @@ import { Call, RequestCalls, RequestTimer, RouteTimes, type LoopClock } from './
 import { Pools, type PoolSize } from './pool.js';
 import type { Target, Targets } from './target.js';
 
-/** Every request's timer is of this room. */
+/** `timing` is an interface there, since the request room imports nothing from here: this class alone sets it. */
 const readTimer = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
 
 const startTimes = (): RouteTimes => new RouteTimes();
 
-/** Every call that the application makes: for its target, and for the request in whose async context it is made. */
+/** Counts every call that the application makes, for its target and for the request in whose async context it is made. */
 export class Upstream {
-  readonly routes = new Map<Route, RouteTimes>();
+  readonly routeTimes = new Map<Route, RouteTimes>();
   private unplaced = 0;
 
   constructor(
     readonly targets: Targets,
-    private readonly lifecycle: RequestTracker,
+    private readonly requests: RequestTracker,
     private readonly clock: LoopClock,
     private readonly maxTimedCalls: number,
   ) {}
@@ -38,7 +38,7 @@ export class Upstream {
     const { route } = state;
     if (route === null) return;
     if (calls !== null && isMeasured(route)) addToTargets(timer.time, calls, route);
-    const times = getOrAdd(this.routes, route, startTimes);
+    const times = getOrAdd(this.routeTimes, route, startTimes);
     times.ended += 1;
     times.durationMs += durationMs;
     if (!state.aborted) times.add(timer.time);
@@ -53,8 +53,8 @@ export class Upstream {
   }
 
   /**
-   * A client calls a target now; null where another application's request makes the call. `what`: calls of one text are alike, null is
-   * like no other. `background`: without a request the call is not unplaced, like a queue worker's.
+   * Begins a call; null where the request is another application's. `what`: a URL or command, for N+1; null: never repeated.
+   * `background`: outside of requests the call is not unplaced, as that of a queue worker.
    */
   begin(target: Target, what: string | null, background = false): Call | null {
     const call = this.place(target, what, false, background);
@@ -86,9 +86,9 @@ export class Upstream {
   private place(target: Target, what: string | null, isWait: boolean, background: boolean): Call | null {
     const scope = requestContext.getStore();
     const state = scope?.within ?? scope;
-    if (state !== undefined && state.owner !== this.lifecycle) return null;
+    if (state !== undefined && state.owner !== this.requests) return null;
     const call = new Call(this.clock, target, isWait, this.clock.nowMs());
-    // A request that has ended has its record already.
+    // The record of an ended request is written already.
     if (state === undefined || scope === undefined || state.closed) {
       if (!background) this.addUnplaced(target);
       return call;

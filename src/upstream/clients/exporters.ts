@@ -1,4 +1,4 @@
-/** Posts to these hosts are events and configurations of Statsig's SDKs. */
+/** Hosts of Statsig's SDKs, for their events and configurations. */
 const STATSIG = /(^|\.)(statsigapi\.net|prodregistryv2\.org|featureassets\.org|statsigcdn\.com)(:\d+)?$/;
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -17,7 +17,7 @@ const isSuppressed = (): boolean =>
 /** Whether a call that begins now is an export of telemetry. `path` with its query string. */
 export type IsExport = (host: string, path: string) => boolean;
 
-/** Finds exports by the addresses in the environment of their exporters, too. */
+/** Makes the function that recognises exports: by the addresses in the environment, and by the SDK's own mark. */
 export function findExports(environment: Environment = process.env): IsExport {
   const endpoints = listEndpoints(environment);
   return (host, path) =>

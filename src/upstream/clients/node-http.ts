@@ -15,21 +15,21 @@ export function subscribeNodeHttp(channels: Channels, upstream: Upstream, isExpo
     if (calls.has(request)) return;
     const host = findHost(request);
     const { method, path } = request;
-    // Calls through a proxy's tunnel have their own events; an upgrade has no head that Node publishes.
+    // Calls inside a proxy's tunnel have their own events; Node publishes no answer to an upgrade.
     const isTunnel = method === 'CONNECT' || request.hasHeader('upgrade');
     if (isTunnel || isExport(host, path)) return void calls.set(request, null);
     const target = upstream.targets.find('http', 'http', host, method, path);
     const call = upstream.begin(target, `${method} ${path}`);
     calls.set(request, call);
     if (call === null) return;
-    // The handler may answer before Node reports that it has given the call up.
+    // The request may end between the abort of a call and Node's event for it.
     call.hasFailed = () => request.destroyed;
     const removeListener = listenShared(request, 'close', () => {
       removeListener();
       end(request, true);
     });
   };
-  // The caller's context; older versions of Node publish only when the request has its socket.
+  // `created` comes in the caller's context; older versions of Node publish `start` alone, once the request has a socket.
   channels.on('http.client.request.created', begin);
   channels.on('http.client.request.start', begin);
   channels.on('http.client.request.error', ({ request }: { request: ClientRequest }) => end(request, true));
@@ -40,7 +40,7 @@ export function subscribeNodeHttp(channels: Channels, upstream: Upstream, isExpo
   );
 }
 
-/** With its port unless that is the protocol's own. Only the header has the port, and a reverse proxy passes on its client's header. */
+/** Reads host and port, without a default port. Only the `host` header has the port; a reverse proxy may send its client's there. */
 function findHost(request: ClientRequest): string {
   const { host: asked, protocol } = request;
   const header = request.getHeader('host');

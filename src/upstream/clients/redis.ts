@@ -20,9 +20,10 @@ const CHANNELS = ['ioredis:command', 'node-redis:command', 'node-redis:batch'];
 
 /** Subscribes to ioredis and node-redis: https://nodejs.org/api/diagnostics_channel.html#tracingchannel-channels. */
 export function subscribeRedis(channels: Channels, upstream: Upstream): void {
-  // A context is made for subscribers, one a command; a weak map would cost more than all else of a call.
+  // The client makes a message object for each command, so it can carry the call: a weak map would cost more than the rest.
   const CALL = Symbol('perf:call');
   type Known = TracedCommand & { [CALL]?: Call | null };
+  // The last server: most commands go to one, and need no new text.
   let server = { address: '', port: 0, host: '' };
   const findHost = (address = 'unknown', port = 0): string => {
     if (server.address !== address || server.port !== port)
@@ -50,7 +51,7 @@ export function subscribeRedis(channels: Channels, upstream: Upstream): void {
   }
 }
 
-/** A client introduces itself on a new connection; Redis before 7.2 answers with an error that no code sees. */
+/** Clients send `CLIENT SETINFO` on a new connection; Redis before 7.2 answers with an error that the client hides. */
 const isIntroduction = (method: string, args: readonly unknown[]): boolean =>
   method === 'CLIENT' && String(args[0]).toUpperCase() === 'SETINFO';
 

@@ -44,7 +44,7 @@ export const watchKnex: Watch = (client, upstream, findTarget) => {
   const onStart = (builder: EventEmitter): void => {
     if (known.has(builder)) return;
     known.add(builder);
-    // A builder has one query after the other in flight; a builder that is awaited twice has two that are alike.
+    // A builder's queries run one after the other. Two are open when it is awaited twice; they are alike, so either may end.
     const open: (Call | null)[] = [];
     listenShared(builder, 'query', ({ sql = '' }: { readonly sql?: string }) => {
       if (!stopped) open.push(upstream.begin(target, sql));
@@ -71,7 +71,7 @@ const readSize = (pool: Pool) => ({
   waiting: pool.numPendingAcquires(),
 });
 
-/** A pool emits a request where it is made, and its success or failure with the same number. */
+/** Times waits by the pool's events: a request for a connection, and its success or failure under the same number. */
 function watchPool(pool: Pool, beginWait: () => Call | null): () => void {
   const waits = new Map<number, Call | null>();
   const onEnd = (id: number): void => {
@@ -87,7 +87,7 @@ function watchPool(pool: Pool, beginWait: () => Call | null): () => void {
   return () => listeners.forEach(([event, listener]) => pool.removeListener(event, listener));
 }
 
-/** The names that other clients of these databases have. */
+/** Knex's names of databases, and those that targets of other clients have. */
 const NAMES: Readonly<Record<string, string>> = { postgresql: 'postgres', mysql2: 'mysql', mariadb: 'mysql' };
 
 function findHost({ client }: Knex): string {

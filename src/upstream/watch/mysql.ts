@@ -27,7 +27,7 @@ interface Pool {
   readonly _connectionQueue?: Queue;
 }
 
-/** A statement; one that the pool has made for its connection brings its callback. */
+/** A statement as an object. One that the pool hands to its connection has its callback in `onResult`. */
 interface Command {
   readonly sql?: unknown;
   onResult?: unknown;
@@ -36,6 +36,7 @@ interface Command {
 /** Reads one application's calls from mysql2's connections; `close()` puts those back as they were. */
 export class MySqlConnections {
   private readonly stops = new Stops();
+  /** Connections with the target of their watched pool. One that a channel has found first is wrapped anew for it. */
   private readonly watched = new WeakSet<object>();
 
   constructor(
@@ -44,7 +45,7 @@ export class MySqlConnections {
     private readonly findTarget: FindTarget,
   ) {}
 
-  /** Pools lend their connections on a channel of mysql2 3.20. */
+  /** Wraps connections of pools that nobody watches: mysql2 from 3.20 publishes each that a pool lends. */
   subscribe(channels: Channels): void {
     channels.on(`${LENDING}:start`, (traced: object) => void askedBy.set(traced, requestContext.getStore()));
     channels.bind(`${LENDING}:asyncStart`, requestContext, readRequest);
@@ -93,7 +94,7 @@ const isConnection = (connection: unknown): connection is Connection =>
   typeof connection === 'object' && connection !== null && hasMethods(connection, 'query', 'execute');
 
 const LENDING = 'tracing:mysql2:pool:connect';
-/** The request that waits for a connection: the pool lends it in the context of the request that released it. */
+/** The request that waits for a connection. The pool lends one in the context of the request that released it. */
 const askedBy = new WeakMap<object, RequestState | undefined>();
 const readRequest = (traced: object): RequestState | undefined =>
   askedBy.has(traced) ? askedBy.get(traced) : requestContext.getStore();
@@ -116,7 +117,7 @@ function findHost({ host = 'localhost', port = 3306, socketPath, database }: Con
   return serverName(socketPath ?? host, socketPath === undefined ? port : undefined, database);
 }
 
-/** A callback ends the call; a statement without one emits its result, and is not measured. */
+/** Measures a statement until its callback. One without a callback emits its result, and is not measured. */
 function measureStatement(
   [statement, ...rest]: readonly unknown[],
   proceed: (given: readonly unknown[]) => unknown,

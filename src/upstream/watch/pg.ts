@@ -57,14 +57,14 @@ const readSize = ({ options, totalCount: total, idleCount: idle, waitingCount: w
   waiting,
 });
 
-/** A `Client` that no pool lends. */
+/** A `Client` of the application's own, outside of a pool. */
 export const watchPgClient: Watch = (client, upstream, findTarget) => {
   if (!hasMethods(client, 'query', 'connect', 'escapeIdentifier', 'on', 'off')) return null;
   const { host, port, database } = client as unknown as Client;
   return surroundQuery(client, upstream, findTarget('sql', 'postgres', serverName(host, port, database)));
 };
 
-/** The clients of a pool connect to the same server. */
+/** Reads the server of a pool's options, with pg's own defaults. */
 function findHost({ options = {} }: Pool): string {
   const { PGHOST, PGPORT, PGDATABASE } = process.env;
   const { connectionString, host = PGHOST ?? 'localhost', port = PGPORT ?? 5432, database = PGDATABASE } = options;

@@ -1,4 +1,4 @@
-/** Functions that undo what was done to an object; an object that the application forgets takes its function with it. */
+/** Undo functions by the client that was changed. Weak: a client that the application drops is not kept here. */
 export class Stops {
   private readonly stops = new WeakMap<object, () => void>();
   private readonly objects = new Set<WeakRef<object>>();
@@ -7,7 +7,7 @@ export class Stops {
     return this.stops.has(object);
   }
 
-  /** Calls the function that the object has already. */
+  /** Undoes an earlier change of the object, and keeps `stop` for the new one. */
   set(object: object, stop: () => void): void {
     this.stops.get(object)?.();
     for (const ref of this.objects) if (ref.deref() === undefined) this.objects.delete(ref);

@@ -7,8 +7,8 @@ export type Callback = (...results: unknown[]) => unknown;
 type Proceed = (given: readonly unknown[]) => unknown;
 
 /**
- * Runs `around` for each call of one method of one object. Returns what removes it; where others have wrapped the method since
- * then, calls pass through.
+ * Runs `around` for each call of one method of one object. Returns its removal; where another wrapper stands above it by
+ * then, it stays and calls pass through.
  */
 export function surround(
   client: object,
@@ -17,18 +17,18 @@ export function surround(
 ): () => void {
   const method = (client as Record<string, Callback>)[name]!;
   let removed = false;
-  const stands = function (this: unknown, ...given: unknown[]): unknown {
+  const wrapper = function (this: unknown, ...given: unknown[]): unknown {
     const proceed: Proceed = (changed) => Reflect.apply(method, this, changed);
     return removed ? proceed(given) : around(given, proceed);
   };
-  const remove = putOn(client, name, stands);
+  const remove = putOn(client, name, wrapper);
   return () => {
     removed = true;
     remove();
   };
 }
 
-/** The arguments with callbacks that end a call first: their first argument is an error, or none. */
+/** Wraps the callbacks among arguments, so that they end the call first. Their own first argument is an error, or none. */
 export const endByCallback = (given: readonly unknown[], call: Call | null): unknown[] =>
   given.map((one) =>
     typeof one !== 'function'
@@ -39,7 +39,7 @@ export const endByCallback = (given: readonly unknown[], call: Call | null): unk
         },
   );
 
-/** Passes on the result of a call, and ends the call when it settles; a failure at once ends it as well. */
+/** Runs `proceed`, and ends the call when it throws or its promise settles. A plain result ends nothing: a callback may. */
 export function settling<T>(proceed: () => T, call: Call | null): T {
   let result: T;
   try {
@@ -62,8 +62,8 @@ export function settling<T>(proceed: () => T, call: Call | null): T {
 }
 
 /**
- * Surrounds a pool's method that lends a connection to a callback, or by a promise: ends the wait, and runs the callback in its
- * caller's request, since a pool lends in the context of the request that gives the connection back.
+ * Wraps the method by which a pool lends connections: measures the wait, and runs the callback in its caller's request. A pool
+ * calls it in the context of the request that gives the connection back.
  */
 export const surroundLending = (
   pool: object,

@@ -8,7 +8,7 @@ interface DataSource {
 }
 
 /**
- * The pools of a TypeORM `DataSource`; null: it is none.
+ * Finds the pools of a TypeORM `DataSource`; null for another client.
  * @throws PERF_ERR_WATCH before `initialize()`, and with a driver without a pool
  */
 export function driverPools(client: object): readonly object[] | null {

@@ -5,7 +5,7 @@ import type { Upstream } from '../upstream.js';
 /** The target of a watched client: `target` of `perf.watch()`, else a name such as `postgres db:5432/shop`. */
 export type FindTarget = (kind: UpstreamKind, client: string, host: string, method?: string) => Target;
 
-/** Subscribes to one client; returns a function that unsubscribes. Null: it is no such client. */
+/** Subscribes to a client of one kind; returns a function that unsubscribes. Null: the client is of another kind. */
 export type Watch = (client: object, upstream: Upstream, findTarget: FindTarget) => (() => void) | null;
 
 /** `db:5432/shop`; unknown parts are left out. */
