@@ -12,7 +12,7 @@ import { FEATURES, type ResolvedOptions } from './perf.options.js';
 import type { SinkOption } from './perf.sinks.js';
 import { ResourceReader } from './resources/resource-reading.js';
 
-/** Makes what an application has once. */
+/** Makes the {@link PerfApplication} that all features of one application share. */
 export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOption[]): PerfApplication {
   const logger = safeReporter(new Logger('Perf'));
   const report = new OncePerCause(logger, monotonicMs);
@@ -33,10 +33,10 @@ export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOp
   };
 }
 
-/** Encoded bodies, cached values and history: each may use a part of the share. */
+/** Encoded bodies, cached values and history: each may use a third of the share. */
 const CACHES = 3;
 
-/** Room of each cache in the container's memory, or in the machine's where there is no limit, bytes. Read at the first call. */
+/** Bytes for each cache, of the container's memory limit, or of the machine's memory. Read at the first call. */
 function cacheRoom({ memory, resources }: ResolvedOptions): () => number {
   let bytes: number | null = null;
   return () => (bytes ??= Math.floor((memory.share * memoryBytes(resources)) / CACHES));

@@ -17,13 +17,13 @@ export interface PerfReadiness {
   readonly reasons: readonly string[];
 }
 
-/** The window is the last 5 to 10 s: one long block is no state, a loop without rest is. */
+/** Share of the last 5 to 10 s: a loop without rest is degraded, one long block is not. */
 const BUSY = 0.95;
 const LATE_MS = 500;
 const HEAP_FULL = 0.9;
 const DEFER_FULL = 0.8;
 
-/** Judges a snapshot. `maxPending` is what deferred work may hold; null with it off. */
+/** Finds the reasons that a snapshot shows. `maxPending`: how much deferred work may wait; null with it off. */
 export function findReasons({ eventLoop, resources, defer }: PerfSnapshot, maxPending: number | null): HealthReason[] {
   const loop = eventLoop === null ? [] : loopReasons(eventLoop);
   const container = resources === null ? [] : resourceReasons(resources);
@@ -48,12 +48,12 @@ function loopReasons({ utilization, delayMs }: EventLoopSnapshot): string[] {
   return reasons;
 }
 
-/** Low memory is among the others: no sample shows what the kernel could reclaim. */
+/** Low memory of the container is a reason of the resources feature: a sample lacks what the kernel could reclaim. */
 function resourceReasons({ cpu, process: own }: ResourceSample): string[] {
   const reasons: string[] = [];
   const { window } = cpu;
   const throttledRatio = window?.throttledRatio ?? 0;
-  // The periods of a hidden limit are unknown; the kernel counts how long the main thread waited for a CPU.
+  // A limit outside the container shows no throttled periods, but the main thread's wait for a CPU.
   const waitedRatio = window?.throttledByHiddenAncestor === true ? (window.runQueueMs ?? 0) / window.ms : 0;
   if (throttledRatio > BADLY_THROTTLED) reasons.push(`throttling: ${percent(throttledRatio)} of CPU periods`);
   else if (waitedRatio > BADLY_THROTTLED)

@@ -13,7 +13,7 @@ import { PerfInterceptor } from './work/perf.interceptor.js';
 import { WorkFeature } from './work/work.feature.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, PERF_SERVICE, PERF_SINKS } from './perf.tokens.js';
 
-/** The classes that applications inject of `PerfModule`. Not exported: with `isGlobal: false` other modules must not find them here. */
+/** `PerfService` and the like, for providers of extensions. Not exported: with `isGlobal: false` other modules must not find them here. */
 const forExtensions: Provider[] = [
   { provide: PerfService, useExisting: PERF_SERVICE },
   ...FEATURES.flatMap(({ service, token }) =>
@@ -50,12 +50,12 @@ const forExtensions: Provider[] = [
     {
       provide: APP_INTERCEPTOR,
       inject: [WorkFeature],
-      // Nest leaves out what is none.
+      // Nest ignores null.
       useFactory: (work: WorkFeature) => (work.isGlobal ? new PerfInterceptor(work) : null),
     },
     ...forExtensions,
   ],
-  // `PerfModule` takes the services that applications inject from their features.
+  // `PerfModule` makes the services that applications inject out of these.
   exports: [PerfApplication, PerfRuntime, PERF_SERVICE, ...FEATURES.map(({ token }) => token)],
 })
 export class PerfHostModule extends ConfigurableModuleClass implements NestModule {
@@ -69,7 +69,7 @@ export class PerfHostModule extends ConfigurableModuleClass implements NestModul
   }
 }
 
-/** All other providers depend on it, and on optional providers of Nest: its error comes before one of Nest's own. */
+/** Every other provider needs the options, so that this error comes before one of Nest's own. Nest's providers are optional for that. */
 function provideOptions(options: unknown, modules: ModulesContainer | undefined): ProvidedOptions {
   if (modules === undefined) throw secondNest();
   refuseSecondRegistration(modules, PerfHostModule);

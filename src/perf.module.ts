@@ -46,13 +46,13 @@ const BESIDE_FACTORY: ReadonlySet<string> = new Set([
 ]);
 
 const services = FEATURES.flatMap(({ service, token }) =>
-  service === undefined ? [] : ofHost(service, token, (feature: { service: object }) => feature.service),
+  service === undefined ? [] : provideFromHost(service, token, (feature: { service: object }) => feature.service),
 );
 
 const providers: Provider[] = [
   ...services,
-  ofHost(PerfService, PERF_SERVICE, (service) => service),
-  ofHost(PerfInterceptor, WorkFeature, (work) => new PerfInterceptor(work)),
+  provideFromHost(PerfService, PERF_SERVICE, (service) => service),
+  provideFromHost(PerfInterceptor, WorkFeature, (work) => new PerfInterceptor(work)),
 ];
 const provided: InjectionToken[] = [...services.map(({ provide }) => provide), PerfService, PerfInterceptor];
 
@@ -66,7 +66,7 @@ export class PerfModule {
   static forRoot(options: PerfModuleOptions & PerfModuleScope = {}): DynamicModule {
     refuseNonObject(options);
     const { isGlobal: scope, extensions, ...rest } = options;
-    return scoped(PerfHostModule.forRoot(rest), scope, extensions);
+    return createModule(PerfHostModule.forRoot(rest), scope, extensions);
   }
 
   /** Registers the module with options that a provider makes: `useFactory`, or `create()` of the class in `useClass` or `useExisting`. */
@@ -78,12 +78,12 @@ export class PerfModule {
     refuseNonObject(options);
     refuseUnknownWay(options);
     const { isGlobal: scope, extensions, ...rest } = options;
-    return scoped(PerfHostModule.forRootAsync(rest), scope, extensions);
+    return createModule(PerfHostModule.forRootAsync(rest), scope, extensions);
   }
 }
 
-/** One application has one host, whoever imports this module. */
-function scoped(
+/** The module that applications import, over the one host module that has the providers. Extensions join the host. */
+function createModule(
   host: DynamicModule,
   scope: boolean | undefined,
   given: readonly PerfExtension[] | undefined,
@@ -99,14 +99,14 @@ function scoped(
   };
 }
 
-/** Nest copies the keys of whatever it gets: a number would be no options, a text one option for each letter. */
+/** Nest copies the keys of any value: without this error a text would be one option for each letter. */
 function refuseNonObject(options: unknown): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw optionError('', 'an object', options);
   }
 }
 
-/** Nest would ignore an option beside the factory. */
+/** Requires one way to make the options. Nest would ignore an option that stands beside the factory. */
 function refuseUnknownWay(options: object): void {
   const { useFactory, useClass, useExisting } = options as Record<string, unknown>;
   const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined);
@@ -122,8 +122,8 @@ function refuseUnknownWay(options: object): void {
   }
 }
 
-/** Optional: without a host Nest's own error would have no fix. */
-function ofHost(
+/** Provides a class out of a provider of the host module. Optional there, so that a missing `forRoot()` is our error, with its fix. */
+function provideFromHost(
   provide: InjectionToken,
   token: InjectionToken,
   pick: (found: never) => object | undefined,

@@ -137,17 +137,17 @@ export interface PerfModuleOptions {
   flushTimeoutMs?: number;
 }
 
-const given = optional(value<ReadUnit>('a function of the request', (value) => typeof value === 'function'));
+const unitFunction = optional(value<ReadUnit>('a function of the request', (given) => typeof given === 'function'));
 const unit: Option<ReadUnit> = {
-  expected: given.expected,
-  read: (value, path) => given.read(value, path) ?? readUserId,
+  expected: unitFunction.expected,
+  read: (given, path) => unitFunction.read(given, path) ?? readUserId,
 };
 
 const isRelease = (text: string): boolean => text !== '' && text.length <= 200;
 
 /**
- * The features, in the order in which they are installed. A feature comes after those that it depends on: the
- * event loop before those whose records wait for classifications, deferred work behind them, since it begins when all is recorded.
+ * The features, in the order in which they are installed, each after those that it needs: the event loop before features whose
+ * records wait for its blocks, deferred work behind them, since it begins when all is recorded.
  */
 const list = [
   resourcesFeature,
@@ -181,13 +181,13 @@ const table = object({
 
 /** Validated and frozen: the only options object the code reads. A switched-off feature is null. */
 export type ResolvedOptions = Resolved<typeof table> & {
-  /** In `NESTJS_PERF_OFF`. */
+  /** The features that `NESTJS_PERF_OFF` names. */
   readonly namedOff: readonly (keyof FeatureOptions)[];
-  /** `eventLoop.port`, also where a switch has made `eventLoop` null: somebody answers there in any case. */
+  /** Address of `eventLoop.port`, also where a switch has made `eventLoop` null: liveness probes get an answer in any case. */
   readonly liveAt: EventLoopSettings['witness'];
 };
 
-/** How they are injected: tools of tracing put a proxy before every provider, and none can wrap a function of a frozen object. */
+/** The options as a provider. A tracer's proxy of a provider cannot wrap functions of a frozen object, so they stand one level deeper. */
 export interface ProvidedOptions {
   readonly resolved: ResolvedOptions;
 }
@@ -228,7 +228,7 @@ function findFeature(given: string): keyof FeatureOptions {
   );
 }
 
-/** A switch must not lose work, or stop the boot of who decorates it: the application's own work stays on. */
+/** The features that `enabled: false` and the environment leave on: the application's own work must not be lost. */
 export const KEPT_ON: ReadonlySet<keyof FeatureOptions> = new Set(
   FEATURES.filter(({ isApplicationsOwn }) => isApplicationsOwn === true).map(({ name }) => name),
 );

@@ -2,7 +2,7 @@ import type { Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from './core/perf.error.js';
 
-/** `PerfModule` was imported, and nobody has called `forRoot()`. */
+/** The error where `PerfModule` is imported without options. */
 export const noOptions = (): PerfError =>
   new PerfError(
     'PERF_ERR_OPTION',
@@ -17,7 +17,7 @@ export const misplacedExtensions = (): PerfError =>
       'Write PerfModule.forRootAsync({ extensions: [cache()], useFactory: … }).',
   );
 
-/** Nest provides its own classes, which another copy's are not. */
+/** The error where this library imports another copy of Nest: its classes are no tokens of the application. */
 export const secondNest = (): PerfError =>
   new PerfError(
     'PERF_ERR_NEST_COPIES',

@@ -42,7 +42,7 @@ import { UpstreamFeature } from './upstream/upstream.feature.js';
 import { UsersFeature } from './users/users.feature.js';
 import { WorkFeature } from './work/work.feature.js';
 
-/** The snapshot of features that are off. */
+/** The fields of a snapshot while their features are off. */
 const OFF = {
   eventLoop: null,
   resources: null,
@@ -72,11 +72,12 @@ export class PerfRuntime
   private platform: Platform | null = null;
   /** False once sinks have started: later registrations are ignored. */
   private sinksMayRegister = true;
+  /** The boot itself. `stop()` waits for it, and {@link started} for `stop()` where the boot has failed. */
   private starting: Promise<void> = Promise.resolve();
   private isServing = false;
   private started: Promise<void> | null = null;
   private readonly shutdown: Shutdown;
-  /** Null while the event loop has its witness, or nobody wants one. */
+  /** Answers at `eventLoop.port` while a switch has the event loop off; else null. */
   private readonly plainWitness: PlainWitness | null;
 
   constructor(
@@ -99,10 +100,10 @@ export class PerfRuntime
     this.plainWitness = eventLoop !== null || liveAt === null ? null : new PlainWitness(liveAt, application);
   }
 
-  /** Before routes are registered. */
+  /** Called before Nest registers routes; in an application without HTTP, which has none, at `onModuleInit`. */
   start(hasRoutes: boolean): Promise<void> {
     return (this.started ??= (this.starting = this.startOnce(hasRoutes)).catch(async (error: unknown) => {
-      // An application whose boot has failed is never closed.
+      // Nest does not close an application whose boot has failed.
       await this.stop();
       throw error;
     }));
@@ -139,14 +140,14 @@ export class PerfRuntime
     this.connectPipeline();
   }
 
-  /** Nest calls it of a global module first, right behind the registration of routes. */
+  /** Nest calls this hook right behind the registration of routes, of a global module first. */
   async onModuleInit(): Promise<void> {
     // An application without HTTP registers none.
     if (this.started === null) await this.start(false);
     this.platform?.routesRegistered?.();
   }
 
-  /** Off means off: without a feature that acts on requests, the server keeps no listener of ours. */
+  /** False: no feature acts on requests, and the server gets no listener. */
   private observesRequests(): boolean {
     const { options, extensions } = this;
     return (
@@ -189,7 +190,7 @@ export class PerfRuntime
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    // Closed meanwhile: nobody would stop it again.
+    // The application was closed while it booted: nothing would stop a feature that starts now.
     if (this.shutdown.isStopping) return;
     try {
       for (const feature of this.features) await feature.start?.();
@@ -202,12 +203,12 @@ export class PerfRuntime
       this.application.logger.log(startLine(this.application, this.options, this.extensions, this.paths));
   }
 
-  /** Nest's first hook of closing, on SIGTERM too: open streams may delay the server's close for long after it. */
+  /** Nest's first hook of closing, on SIGTERM too. The server closes later, by long where streams are open. */
   async onModuleDestroy(): Promise<void> {
     await this.shutdown.closing();
   }
 
-  /** Without an HTTP server to wait for, this is the last moment at which everybody's queues and databases are open. */
+  /** Without an HTTP server to wait for, it stops here: the application's queues and databases are still open. */
   async beforeApplicationShutdown(): Promise<void> {
     if (!this.shutdown.isListening) await this.stop();
   }

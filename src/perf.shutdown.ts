@@ -5,13 +5,13 @@ import type { ResolvedOptions } from './perf.options.js';
 import type { PerfApplication } from './request/application.js';
 import type { Feature } from './request/feature.js';
 
-/** Requests in flight have as long as deferred work, and no less than this. */
+/** Requests in flight have `defer.drainTimeoutMs` to end, at least this, and with `defer: false` the usual time. */
 const LEAST_REQUESTS_MS = 1_000;
-/** A shorter wait is left out of the line. */
-const SHOWN_MS = 50;
-const MOST_NAMED = 5;
-/** With `defer: false`. */
 const USUAL_REQUESTS_MS = 10_000;
+/** A shorter wait is left out of the log line. */
+const SHOWN_MS = 50;
+/** Routes of open requests that the warning names. */
+const MOST_NAMED = 5;
 
 interface Parts {
   readonly options: ResolvedOptions;
@@ -27,7 +27,7 @@ interface Parts {
  * from the moment at which the server closes, and one line of the log.
  */
 export class Shutdown {
-  /** With their times, in the order in which they ended. */
+  /** The steps of the log line, with their times, in the order in which they ended. */
   private readonly steps: string[] = [];
   /** When the last step ended, monotonic milliseconds. */
   private markedMs = 0;
@@ -37,7 +37,7 @@ export class Shutdown {
   begun = false;
   private stopping: Promise<void> | null = null;
   private ignoreTermination: () => void = () => {};
-  /** Monotonic milliseconds at which the server began to close. The wait before is the user's own; null before. */
+  /** When the server began to close, monotonic milliseconds; null before. Deadlines begin here, after the application's own hooks. */
   private closingMs: number | null = null;
 
   constructor(private readonly parts: Parts) {
@@ -63,7 +63,10 @@ export class Shutdown {
     });
   }
 
-  /** Nest has no hook between the last response and `onApplicationShutdown`, where providers end their connections. Adapters await the server's `close()`. */
+  /**
+   * Stops when the server has closed, through its `close()`, which adapters await. Nest has no hook after the last response but
+   * `onApplicationShutdown`, in which providers end the connections that deferred work needs.
+   */
   private stopAfter(server: Server): void {
     const close = server.close.bind(server);
     server.close = (done) => {
@@ -86,7 +89,7 @@ export class Shutdown {
       );
       return;
     }
-    // Before Nest closes the application. A listener that stays would keep the process alive.
+    // Ahead of Nest's listener, so that `ready()` is false at once. Nest signals again at the end: a listener would swallow that.
     const begin = (): void => {
       this.ignoreTermination();
       this.begin();
@@ -98,7 +101,7 @@ export class Shutdown {
   async closing(): Promise<void> {
     this.begin();
     this.mark('waited', SHOWN_MS);
-    // Node's `close()` waits for kept connections, also for one that is idle after an answer under way: each answer ends its own.
+    // Node's `close()` would wait for kept-alive connections: from now on each answer ends its own.
     for (const { request, response } of this.parts.application.requests.states()) endConnection(request, response);
     this.server?.prependListener('request', endConnection);
     for (const feature of this.parts.features()) await this.isolated('closing', () => feature.closing?.());
@@ -117,7 +120,7 @@ export class Shutdown {
     this.startDeadline();
     this.mark('closed the server');
     this.ignoreTermination();
-    // An application may be closed while it boots: what is only half there could not be closed.
+    // An application may be closed while it boots: features that are being made would stay open.
     await booted();
     const lastFirst = features().toReversed();
     for (const feature of lastFirst)
@@ -127,14 +130,14 @@ export class Shutdown {
     for (const feature of lastFirst) await this.isolated('closing', () => feature.close?.(this.flushLeftMs));
     this.mark('flushed');
     const tookMs = application.nowMs() - this.closingMs!;
-    // A boot that has failed stops without `closing()`.
+    // Without `closing()`, the boot has failed: its error is in the log.
     if (options.enabled && isOrderly)
       application.logger.log(
         `Shutdown: not ready, ${this.steps.join(', ')}. ${seconds(tookMs)} after the wait, ${seconds(this.totalMs)} at most.`,
       );
   }
 
-  /** A stream or a long request keeps the server open: accepted work is not lost with the process. */
+  /** Drains while a stream or a long request keeps the server open: the process may be killed before it closes. */
   private async drainEarly(): Promise<void> {
     const { application, features } = this.parts;
     application.logger.warn(
@@ -164,7 +167,7 @@ export class Shutdown {
     this.markedMs = nowMs;
   }
 
-  /** The server waits for open requests without end, until the process is killed. */
+  /** `'2 × GET /events, 1 × POST /import'` */
   private describeOpen(): string {
     const counts = new Map<string, number>();
     for (const { route, response } of this.parts.application.requests.states()) {
@@ -196,7 +199,7 @@ export class Shutdown {
     return Math.max(0, (this.closingMs ?? nowMs) + ms - nowMs);
   }
 
-  /** One feature that fails to close keeps no other from closing. */
+  /** Runs a step of one feature: its failure is a warning, and the others go on. */
   private async isolated(doing: string, work: () => void | Promise<void> | undefined): Promise<void> {
     try {
       await work();

@@ -29,7 +29,7 @@ const entry: Option<SinkOption> = {
 export const sinksOption = list(entry, { default: [], what: 'a list of sinks' });
 
 /**
- * The sinks themselves, once every provider has been made.
+ * Finds the sinks that are providers, once Nest has made every provider.
  * @throws PERF_ERR_OPTION for a class or token that is no provider of the application, or one that is no sink
  */
 export function resolveSinks(sinks: readonly SinkOption[], application: ModuleRef): PerfSink[] {

@@ -28,7 +28,7 @@ export function startLine(
   ].join('. ');
 }
 
-/** `'On: latency, users; extensions: cache, resilience'` */
+/** Names what is on: `'On: latency, users; extensions: cache, resilience'`. */
 function nameParts(titles: readonly string[], extensions: readonly PerfExtension[]): string {
   if (extensions.length === 0) return titles.length === 0 ? 'Nothing is on' : `On: ${titles.join(', ')}`;
   const names = extensions.map(({ name }) => name).join(', ');

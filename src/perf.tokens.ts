@@ -1,8 +1,11 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import type { PerfModuleOptions } from './perf.options.js';
 
-export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
-  new ConfigurableModuleBuilder<PerfModuleOptions>({ moduleName: 'Perf' }).setClassMethodName('forRoot').build();
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<PerfModuleOptions>({
+  moduleName: 'Perf',
+})
+  .setClassMethodName('forRoot')
+  .build();
 
 export const PERF_EXTENSIONS = Symbol('PERF_EXTENSIONS');
 /** The sinks that receive records; `overridePerfSinks` replaces them. */

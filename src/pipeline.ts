@@ -39,7 +39,7 @@ export function buildPipeline(parts: PipelineParts, requests: RequestTracker): P
       compression?.engine && ((state) => compression.started(state)),
     ]),
     scoped: steps([
-      // A scope within a request, a resolver, has upstream calls of its own.
+      // A scope within a request (a resolver) has its own upstream calls.
       upstream && ((state) => upstream.started(state)),
     ]),
     // The event loop first: records of the others wait for its blocks. Deferred work last: it starts when all is recorded.
