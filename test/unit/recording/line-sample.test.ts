@@ -99,7 +99,7 @@ it('lines of sessions that are not kept stay alone while their route is short of
 
 it('a line holds a few bytes of memory, however many there are', () => {
   const sample = new LineSample(200);
-  const count = 500_000;
+  const count = 150_000;
   gc!();
   const before = process.memoryUsage().heapUsed;
   for (let i = 0; i < count; i++) sample.add(i % 4_096, `GET /${i % 100}`, Infinity);

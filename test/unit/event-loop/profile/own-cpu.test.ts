@@ -3,7 +3,11 @@ import { estimateOwnCpu } from '../../../../src/event-loop/profile/own-cpu.js';
 import { normal, randomOf } from '../../../fixtures/random.js';
 import { route, SimulatedLoop, type Traffic } from '../../../fixtures/simulated-loop.js';
 
-const RUNS = 200;
+/** The full proof has 200 simulated loops of each kind. */
+const LONG = process.env['PERF_LONG'] !== undefined;
+const RUNS = LONG ? 200 : 40;
+/** Of 40, chance takes a few more. */
+const [MOST, BIAS] = LONG ? [0.9, 0.03] : [0.85, 0.06];
 
 interface Kind {
   readonly ms: number;
@@ -105,10 +109,10 @@ describe.each<[string, number, readonly Kind[]]>([
 
   it.each(kinds.map(({ ms }, i) => [ms, i] as const))('of %s ms is inside its interval in 9 of 10 runs', (_ms, i) => {
     expect(known[i]!).toBeGreaterThan(0.9 * RUNS);
-    expect(held[i]! / known[i]!).toBeGreaterThan(0.9);
-    expect(near[i]! / known[i]!).toBeGreaterThan(0.9);
+    expect(held[i]! / known[i]!).toBeGreaterThan(MOST);
+    expect(near[i]! / known[i]!).toBeGreaterThan(MOST);
     // No bias: the rate at which a block is sampled has no say.
-    expect(Math.abs(ratios[i]! / known[i]! - 1)).toBeLessThan(0.03);
+    expect(Math.abs(ratios[i]! / known[i]! - 1)).toBeLessThan(BIAS);
   });
 });
 
