@@ -77,3 +77,12 @@ export function isInstalled(folder, packed) {
   });
   assert.deepEqual(wrong, [], `${folder} is not what was packed`);
 }
+
+/** Fails unless a lock file is of this package.json: `npm install`, unlike `npm ci`, would resolve what is not locked. */
+export function isOfLock({ dependencies, devDependencies }, { packages }) {
+  const locked = packages[''];
+  assert.deepEqual(
+    { dependencies: locked.dependencies, devDependencies: locked.devDependencies },
+    { dependencies, devDependencies },
+  );
+}
