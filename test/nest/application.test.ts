@@ -18,7 +18,7 @@ import { APP_GUARD, APP_INTERCEPTOR, APP_PIPE, RouterModule } from '@nestjs/core
 import type { CallHandler, ExecutionContext } from '@nestjs/common';
 import { map } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { type Adapter, adapters } from '../fixtures/app.js';
+import { type Adapter, byNest } from '../fixtures/app.js';
 import { RawClient } from '../fixtures/socket.js';
 import { withEventLoop } from '../fixtures/usual.js';
 import { bothForms, createApplication, forms, startApplication, withJson } from './applications.js';
@@ -62,7 +62,7 @@ class ChildController {
 @Module({ controllers: [ChildController] })
 class ChildModule {}
 
-describe.each(adapters)('routes on %s', (adapter) => {
+describe.each(byNest('express'))('routes on %s', (adapter) => {
   describe('without a prefix', () => {
     const { ask } = bothForms(adapter, () => ({ controllers: [RootController] }));
     it.each([
@@ -116,7 +116,7 @@ class BodiesController {
 }
 type WithParsers = INestApplication & { useBodyParser(type: string, options?: object): void };
 
-describe.each(adapters)('bodies on %s', (adapter) => {
+describe.each(byNest('fastify'))('bodies on %s', (adapter) => {
   describe('kept raw', () => {
     const { json } = bothForms(adapter, () => ({ controllers: [BodiesController], nest: { rawBody: true } }));
     it('are given beside what was parsed', async () => {
@@ -166,7 +166,7 @@ const wrapping = {
     next.handle().pipe(map((data: unknown) => ({ data, arguments: context.getArgs().length }))),
 };
 
-describe.each(adapters)('enhancers of a whole application on %s', (adapter) => {
+describe.each(byNest('express'))('enhancers of a whole application on %s', (adapter) => {
   const { ask, json } = bothForms(adapter, () => ({
     controllers: [EnhancedController],
     providers: [
@@ -190,7 +190,7 @@ describe.each(adapters)('enhancers of a whole application on %s', (adapter) => {
   });
 });
 
-describe.each(adapters)('the life of an application on %s', (adapter: Adapter) => {
+describe.each(byNest('fastify'))('the life of an application on %s', (adapter: Adapter) => {
   const LOG = Symbol('log');
   it.each(forms)('calls the hooks of the %s form in their order and refuses connections once closed', async (form) => {
     const log: string[] = [];

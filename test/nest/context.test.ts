@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Body, Controller, Get, Inject, Injectable, Param, Post, Scope } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { defer, PerfService } from '../../src/index.js';
-import { adapters, startApp } from '../fixtures/app.js';
+import { byNest, startApp } from '../fixtures/app.js';
 import { withEventLoop } from '../fixtures/usual.js';
 
 withEventLoop();
@@ -48,7 +48,7 @@ class ScopedController {
 
 const metadata = { controllers: [RowsController, ScopedController], providers: [RowsService] };
 
-describe.each(adapters)('the context store on %s', (adapter) => {
+describe.each(byNest('express'))('the context store on %s', (adapter) => {
   it('knows the current request through awaits, 100 at a time, never mixed', async () => {
     const running = await startApp(adapter, { metadata, perf: {} });
     await Promise.all(

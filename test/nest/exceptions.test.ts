@@ -24,7 +24,7 @@ import {
 import { APP_FILTER, BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import { catchError, map, of, type OperatorFunction, throwError } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
+import { byNest } from '../fixtures/app.js';
 import { bothForms } from './applications.js';
 
 interface Reply {
@@ -219,7 +219,7 @@ const expected: [string, number, unknown][] = [
   ['interceptor/recovers', 200, { recovered: 'forgiven' }],
 ];
 
-describe.each(adapters)('exceptions on %s', (adapter) => {
+describe.each(byNest('express'))('exceptions on %s', (adapter) => {
   const { ask } = bothForms(adapter, application);
 
   it.each(expected)('%s answers %i', async (path, status, body) => {

@@ -14,7 +14,7 @@ import {
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
+import { byNest } from '../fixtures/app.js';
 import { SkipPerf } from '../../src/index.js';
 import { forms, startApplication } from './applications.js';
 
@@ -87,7 +87,7 @@ class EveryController {
   }
 }
 
-describe.each(adapters)('on %s', (adapter) => {
+describe.each(byNest('fastify'))('on %s', (adapter) => {
   it('`@All()` is one handler, and heeds its decorators', async () => {
     const { url, newRecords, close } = await startApplication('instrumented', adapter, {
       controllers: [EveryController],

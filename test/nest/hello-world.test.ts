@@ -21,7 +21,7 @@ import {
 } from '@nestjs/common';
 import { of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
+import { byNest } from '../fixtures/app.js';
 import { bothForms, withJson } from './applications.js';
 
 /** What Express's response and Fastify's reply share. */
@@ -125,7 +125,7 @@ class HelloController {
   }
 }
 
-describe.each(adapters)('hello world on %s', (adapter) => {
+describe.each(byNest('express'))('hello world on %s', (adapter) => {
   const { ask, json } = bothForms(adapter, () => ({ controllers: [HelloController] }));
 
   it.each(['/hello', '/hello/async', '/hello/stream'])('answers a string from %s', async (path) => {

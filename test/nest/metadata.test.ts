@@ -14,7 +14,7 @@ import {
 } from '@nestjs/common';
 import { of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
+import { byNest } from '../fixtures/app.js';
 import { createApplication, forms, startApplication } from './applications.js';
 
 const Own = createParamDecorator(() => 'own');
@@ -95,7 +95,7 @@ const parametersOf: [string, number][] = [
   ['inherited/7', 1],
 ];
 
-describe.each(adapters)('on %s', (adapter) => {
+describe.each(byNest('fastify'))('on %s', (adapter) => {
   describe.each([
     ['singleton', Scope.DEFAULT],
     ['request-scoped', Scope.REQUEST],

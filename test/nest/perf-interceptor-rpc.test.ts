@@ -24,7 +24,7 @@ import { concatMap, from, lastValueFrom, toArray, type Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { PerfInterceptor, PerfModule, PerfService, SkipPerf, type WorkRecord } from '../../src/index.js';
 import { memorySink, settle, type MemorySink } from '../../src/entries/testing.js';
-import { adapters, startApp } from '../fixtures/app.js';
+import { byNest, startApp } from '../fixtures/app.js';
 
 interface Job {
   id: number;
@@ -192,7 +192,7 @@ describe('a TCP microservice', () => {
   });
 });
 
-describe.each(adapters)('a hybrid application on %s', (adapter) => {
+describe.each(byNest('express'))('a hybrid application on %s', (adapter) => {
   it('counts HTTP once although the handler has PerfInterceptor, and messages beside it', async () => {
     const running = await startApp(adapter, {
       metadata: { controllers },

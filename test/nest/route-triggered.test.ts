@@ -1,7 +1,7 @@
 import { Controller, Get, Param, Post, RequestMethod } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { PerfService, SkipPerf } from '../../src/index.js';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { byNest, startApp, type TestApp } from '../fixtures/app.js';
 
 @Controller('users')
 class UsersController {
@@ -26,7 +26,7 @@ interface HookedAdapter {
   getOnRouteTriggered: unknown;
 }
 
-describe.each(adapters)('beside a tool that asks to hear of triggered routes, on %s', (adapter) => {
+describe.each(byNest('fastify'))('beside a tool that asks to hear of triggered routes, on %s', (adapter) => {
   let test: TestApp;
   afterEach(() => test.close());
 

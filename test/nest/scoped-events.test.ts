@@ -2,7 +2,7 @@ import { Controller, Scope, Sse } from '@nestjs/common';
 import { Observable, Subject } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DeferWork } from '../../src/index.js';
-import { adapterOf, adapters } from '../fixtures/app.js';
+import { adapterOf, byNest } from '../fixtures/app.js';
 import { closeApps, listeningApp } from '../fixtures/build-app.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
@@ -75,7 +75,7 @@ async function watch(port: number, path: string): Promise<void> {
   }
 }
 
-describe.each(adapters)('server-sent events on %s', (adapter) => {
+describe.each(byNest('express'))('server-sent events on %s', (adapter) => {
   it.each(paths)('%s: each in time, and unsubscribed when the client leaves', async (path) => {
     const { port } = await listeningApp(adapterOf(adapter), { metadata });
     await watch(port, path);

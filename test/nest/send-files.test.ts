@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { Controller, Get, Header, HttpCode, Param, Res, StreamableFile } from '@nestjs/common';
 import { of } from 'rxjs';
 import { afterAll, describe, expect, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
+import { byNest } from '../fixtures/app.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
 import { bothForms } from './applications.js';
@@ -97,7 +97,7 @@ class FilesController {
   }
 }
 
-describe.each(adapters)('files on %s', (adapter) => {
+describe.each(byNest('express'))('files on %s', (adapter) => {
   const charset = adapter === 'express' ? '; charset=utf-8' : '';
   const { ask, alike } = bothForms(adapter, () => ({ controllers: [FilesController] }));
 

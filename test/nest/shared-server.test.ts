@@ -11,7 +11,7 @@ import {
 } from '@nestjs/common';
 import { WebSocketGateway } from '@nestjs/websockets';
 import { afterEach, describe, expect, it } from 'vitest';
-import { adapterOf, adapters, type Adapter } from '../fixtures/app.js';
+import { type Adapter, adapterOf, byNest } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { call } from '../fixtures/http-client.js';
 import { Lines } from '../fixtures/lines.js';
@@ -81,7 +81,7 @@ async function boot(adapter: Adapter, attach: 'by a gateway' | 'in main.ts' | 'l
   return { ...built, lines, slow: () => lines.all.filter((line) => / took \d+ ms/.test(line)) };
 }
 
-describe.each(adapters)('a server on %s', (adapter) => {
+describe.each(byNest('fastify'))('a server on %s', (adapter) => {
   /** Express takes it for a path. */
   const badUrl = adapter === 'fastify' ? 400 : 404;
 

@@ -3,7 +3,7 @@ import { Controller, Get } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { PerfError, type PerfSink, type PerfSinkHost } from '../../src/index.js';
 import { closeApps, listeningApp, settled } from '../fixtures/build-app.js';
-import { adapterOf, adapters } from '../fixtures/app.js';
+import { adapterOf, type Adapter, byNest } from '../fixtures/app.js';
 import { Lines } from '../fixtures/lines.js';
 import { uncaughtDuring } from '../fixtures/uncaught.js';
 
@@ -41,7 +41,7 @@ class NotedSink implements PerfSink {
 
 afterEach(closeApps);
 
-async function boot(adapter: (typeof adapters)[number], sinks: PerfSink[], flushTimeoutMs = 200) {
+async function boot(adapter: Adapter, sinks: PerfSink[], flushTimeoutMs = 200) {
   const lines = new Lines();
   const built = await listeningApp(adapterOf(adapter), {
     perf: { sinks, flushTimeoutMs },
@@ -51,7 +51,7 @@ async function boot(adapter: (typeof adapters)[number], sinks: PerfSink[], flush
   return { ...built, lines };
 }
 
-describe.each(adapters)('the start of sinks on %s', (adapter) => {
+describe.each(byNest('express'))('the start of sinks on %s', (adapter) => {
   it('is one for all: each waits for the others', async () => {
     const all = new EventEmitter();
     let waiting = 3;

@@ -2,7 +2,7 @@ import { Controller, HttpException, type MessageEvent, Param, Scope, Sse, UseInt
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { concat, from, map, Observable, of, Subject, throwError } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
+import { byNest } from '../fixtures/app.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
 import { bothForms, type RunningApplication } from './applications.js';
@@ -88,7 +88,7 @@ async function arrives(client: RawClient, text: string) {
   await until(`"${text}" arrives`, () => client.received.includes(text), 10_000);
 }
 
-describe.each(adapters)('server-sent events on %s', (adapter) => {
+describe.each(byNest('fastify'))('server-sent events on %s', (adapter) => {
   const { alike, ask } = bothForms(adapter, () => ({ controllers }));
 
   describe.each(['plain', 'scoped', 'intercepted'])('of a controller that is %s', (kind) => {

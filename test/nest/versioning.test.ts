@@ -9,7 +9,7 @@ import {
   type VersioningOptions,
 } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
+import { byNest } from '../fixtures/app.js';
 import { bothForms } from './applications.js';
 
 interface Request {
@@ -118,7 +118,7 @@ const types: [string, VersioningOptions, (version: string, path: string) => [str
   ],
 ];
 
-describe.each(adapters)('on %s', (adapter) => {
+describe.each(byNest('express'))('on %s', (adapter) => {
   describe.each(types)('versions by %s', (_name, options, requestOf) => {
     const { ask } = bothForms(adapter, () => ({ controllers, main: (app) => app.enableVersioning(options) }));
     const get = (version: string | null, path: string) => {
