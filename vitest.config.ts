@@ -27,7 +27,7 @@ function aliasTo(folder: string, names: readonly string[]): { find: RegExp; repl
 }
 const LONG = process.env['PERF_LONG'] !== undefined;
 /** The folder of a suite says how it runs: CONTRIBUTING.md has the table. */
-const SUITES = ['unit', 'app', 'nest', 'process', 'measured', 'shipped'];
+const SUITES = ['unit', 'app', 'nest', 'process', 'slow', 'measured', 'shipped'];
 const PACKAGES = ['bullmq5', 'clients', 'manifests', 'matrix', 'nest11', 'node-versions', 'package'];
 const MATERIAL = ['fixtures', 'mutations', 'setup', 'types'];
 for (const folder of readdirSync('test')) {
@@ -110,6 +110,7 @@ export default defineConfig({
       defineProject({ name: 'nest11', folders: LONG ? ['app', 'nest'] : ['nest'], setupFiles, ...onNest11 }),
       defineProject({ name: 'process', folders: ['process'], isolate: true, ...onNest12 }),
       ...(LONG ? [defineProject({ name: 'nest11-process', folders: ['process'], isolate: true, ...onNest11 })] : []),
+      defineProject({ name: 'slow', folders: ['slow'], ...onNest12 }),
       defineProject({ name: 'shipped', folders: ['shipped'] }),
       // One suite after the other, after all others.
       defineProject({

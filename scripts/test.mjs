@@ -1,11 +1,11 @@
 // `npm test`: installs what is locked, gets a real Redis, builds, then every suite that can share the machine, in its bounded form.
-//   --nest11, --measured, --shipped   that project alone
+//   --nest11, --slow, --measured, --shipped   that project alone
 //   --long                            all of them whole, the mutations and the packed tarball's tests
 // Other arguments are vitest's.
 import { installAllLocked, run } from './install.mjs';
 import { ensureRedis } from './redis.mjs';
 
-const ONLY = ['nest11', 'measured', 'shipped'];
+const ONLY = ['nest11', 'slow', 'measured', 'shipped'];
 const given = process.argv.slice(2);
 const long = given.includes('--long');
 const only = ONLY.filter((project) => given.includes(`--${project}`));

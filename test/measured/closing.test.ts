@@ -60,13 +60,16 @@ async function leftForGood(): Promise<Map<string, number>> {
 }
 
 describe.each(adapters)('app.close() on %s', (adapter) => {
-  it('takes about as long as without the module', async () => {
+  it('takes about as long as without the module', async ({ skip }) => {
     const [bare, measured]: [number[], number[]] = [[], []];
     for (let round = 0; round < ROUNDS; round++) {
       bare.push(await closeMs(adapter, null));
       measured.push(await closeMs(adapter, {}));
     }
-    expect(medianOf(measured) - medianOf(bare)).toBeLessThan(MOST_MS);
+    const [medianMs, controlMs] = [medianOf(measured), medianOf(bare)];
+    const apartMs = bare.at(-2)! - bare[1]!;
+    skip(apartMs > MOST_MS, `without the module, closing times were ${apartMs.toFixed(0)} ms apart`);
+    expect(medianMs - controlMs).toBeLessThan(MOST_MS);
   });
 
   it('does not wait for a client that asks again and again on one connection', async () => {

@@ -4,7 +4,7 @@ import { Controller, Get, Injectable, type OnApplicationShutdown, type OnModuleI
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockRecord } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { either, startApp, type TestApp } from '../fixtures/app.js';
 
 const BLOCK_MS = 150;
 const compute = (): number => {
@@ -118,7 +118,7 @@ class CasesController {
   }
 }
 
-describe.each(adapters)('a block on %s', (adapter) => {
+describe.each(either('express'))('a block on %s', (adapter) => {
   let test: TestApp;
   beforeAll(async () => {
     test = await startApp(adapter, { metadata: { controllers: [CasesController], providers: [Ledger] } });

@@ -45,14 +45,21 @@ const recordsOf = async <K extends 'work' | 'block'>(
   return app.sink.records.filter((record) => record.kind === kind) as never;
 };
 
+/** A busy machine may keep the sampler from a block; none keeps it from each. */
+const TRIES = 6;
+
 it.each(entries)('a block in %s is named, and its record has the blocked time', async (name, method, run) => {
   app = await startMeasured();
   // The sampler's thread needs a moment to start.
   const loop = app.app.get(EventLoop, { strict: false });
   await until('the sampler looks', () => loop.isSampled);
-  await run();
-  await until('the record', async () => (await recordsOf('work')).length > 0);
-  const [block] = await recordsOf('block');
+  const isNamed = ({ request }: BlockRecord): boolean => request !== null;
+  for (let tries = 0; tries < TRIES && !(await recordsOf('block')).some(isNamed); tries++) {
+    app.sink.records.length = 0;
+    await run();
+    await until('the record', async () => (await recordsOf('work')).length > 0);
+  }
+  const block = (await recordsOf('block')).find(isNamed);
   const [record] = await recordsOf('work');
   expect(block).toMatchObject({ request: { method, route: name, handler: name } });
   expect(record!.blockedMs).toBeGreaterThan(BLOCK_MS / 2);
@@ -61,9 +68,12 @@ it.each(entries)('a block in %s is named, and its record has the blocked time', 
 
 it('a block in a part of an HTTP request counts for the part and for the request', async () => {
   app = await startMeasured();
-  await fetch(`${app.url}/orders`);
-  await fetch(`${app.url}/orders`);
-  await until('the records', async () => (await recordsOf('work')).length >= 2);
+  const isBlocked = async (): Promise<boolean> => (await recordsOf('work')).some(({ blockedMs }) => blockedMs > 0);
+  for (let asked = 0; asked < TRIES && !(await isBlocked());) {
+    await fetch(`${app.url}/orders`);
+    asked += 1;
+    await until('the record', async () => (await recordsOf('work')).length >= asked);
+  }
   const [request] = (await app.requests()).filter(({ blockedMs }) => blockedMs > 0);
   const [part] = (await recordsOf('work')).filter(({ blockedMs }) => blockedMs > 0);
   expect(request!.handler).toBe('MessagesController.http');
@@ -78,6 +88,10 @@ it('a block in a part of an HTTP request counts for the part and for the request
 
 it('a contract counts the blocked time of its request', async () => {
   app = await startMeasured();
-  const broken = expectWork(app.app, { get: '/orders' }, { blockedMs: { atMost: 50 } });
-  await expect(broken).rejects.toThrow(/blocked \d{3} ms \(expected at most 50 ms\)/);
+  let message = '';
+  for (let tries = 0; tries < TRIES && message === ''; tries++)
+    await expectWork(app.app, { get: '/orders' }, { blockedMs: { atMost: 50 } }).catch(
+      (error: Error) => ({ message } = error),
+    );
+  expect(message).toMatch(/blocked \d{3} ms \(expected at most 50 ms\)/);
 });

@@ -97,11 +97,14 @@ describe('the event loop', () => {
     const fails = (): never => {
       throw new Error('on purpose');
     };
-    const state = begin(fails);
-    requestContext.run(state, () => spin(THRESHOLD_MS * 4));
-    end(state);
-    await loop.idle();
-    expect(told.some((message) => message.startsWith('an event-loop block could not be recorded (Error)'))).toBe(true);
+    // A busy machine may keep the sampler from a sample; no machine keeps it from it each time.
+    await until('the report', async () => {
+      const state = begin(fails);
+      requestContext.run(state, () => spin(THRESHOLD_MS * 4));
+      end(state);
+      await loop.idle();
+      return told.some((message) => message.startsWith('an event-loop block could not be recorded (Error)'));
+    });
     for (const message of told) expect(message).not.toContain('on purpose');
   });
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { recordingOf, run, runDiff, serve } from './cli.js';
+import { recordingOf, run, runDiff, serve } from '../../fixtures/load-command.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 

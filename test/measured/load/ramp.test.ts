@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { run, runUntilNotVoid, serve, STARVED } from './cli.js';
+import { run, runUntilNotVoid, serve, STARVED } from '../../fixtures/load-command.js';
 import { scripted, SCRIPTS } from './scripted-servers.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;

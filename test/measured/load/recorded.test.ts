@@ -4,7 +4,7 @@ import { record } from '../../../src/entries/record.js';
 import { PerfService, type PerfRequest } from '../../../src/index.js';
 import { settle } from '../../../src/entries/testing.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
-import { folder, run, runUntilNotVoid } from './cli.js';
+import { folder, run, runUntilNotVoid } from '../../fixtures/load-command.js';
 
 @Controller()
 class ShopController {

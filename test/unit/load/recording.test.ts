@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { Allowed } from '../../../packages/load/src/allowed.js';
 import { leftOut, readTraffic } from '../../../packages/load/src/traffic.js';
-import { folder, recordingOf } from '../../measured/load/cli.js';
+import { folder, recordingOf } from '../../fixtures/load-command.js';
 
 describe('a recording', () => {
   const get = new Allowed([]);

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { recordingOf, runDiff, serve } from './cli.js';
+import { recordingOf, runDiff, serve } from '../../fixtures/load-command.js';
 
 const items = recordingOf(Array.from({ length: 80 }, (_, i) => ({ url: `/items/${i}`, route: '/items/:id' })));
 const alike: RequestListener = (_, response) => response.end('{}');

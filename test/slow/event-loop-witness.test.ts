@@ -13,9 +13,10 @@ interface Live {
 }
 
 /** Longer than any machine needs for what is looked at meanwhile; the process is killed after it. */
-const STUCK_MS = 60_000;
+const STUCK_MS = 120_000;
+const DEADLINE_MS = 50_000;
 
-describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
+describe.each(nodeBinaries())('the witness on $name', { timeout: 180_000 }, ({ execPath }) => {
   let server: BlockersProcess;
   let port: number;
   const start = async (eventLoop: object = {}, options: BlockersOptions = {}): Promise<void> => {
@@ -32,7 +33,7 @@ describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
     void fetch(`http://127.0.0.1:${server.port}${path}?ms=${STUCK_MS}`).catch(() => {});
   const liveWhen = async (holds: (live: Live) => boolean): Promise<Live & { status: number }> => {
     let seen!: Live & { status: number };
-    await until('the witness says so', async () => holds((seen = await live())));
+    await until('the witness says so', async () => holds((seen = await live())), DEADLINE_MS);
     return seen;
   };
   afterEach(() => server.kill());
@@ -49,10 +50,11 @@ describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
     async (kind) => {
       await start();
       stuck(`/later/${kind}`);
-      const { status, blocked } = await liveWhen((seen) => seen.blocked !== null && seen.blocked.location !== null);
+      const line = `blockers.controller.ts:${markedLines.get(kind)}`;
+      // A busy machine may have blocked the loop before it.
+      const { status, blocked } = await liveWhen((seen) => seen.blocked?.location?.includes(line) === true);
       expect(status).toBe(200);
       expect(blocked).toMatchObject({ route: 'GET /later/:kind', method: 'BlockersController.later' });
-      expect(blocked!.location).toContain(`blockers.controller.ts:${markedLines.get(kind)}`);
       expect(blocked!.ms).toBeGreaterThanOrEqual(50);
     },
   );
@@ -60,8 +62,8 @@ describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
   it.each(['exec', 'pbkdf2'])('answers during a native call that lets no sample in: %s', async (kind) => {
     await start();
     stuck(`/later/${kind}`);
-    const { blocked } = await liveWhen((seen) => seen.blocked !== null && seen.blocked.ms > 300);
-    expect(blocked).toMatchObject({ location: null });
+    const isUnseen = ({ blocked }: Live): boolean => blocked !== null && blocked.ms > 300 && blocked.location === null;
+    expect((await liveWhen(isUnseen)).status).toBe(200);
   });
 
   it('answers 503 once the loop has not turned for `wedgedMs`, and 200 as soon as it turns again', async () => {
@@ -97,15 +99,16 @@ describe.each(nodeBinaries())('the witness on $name', ({ execPath }) => {
 
   it('is started again when its thread has died, and blocks have their request again', async () => {
     await start({}, { env: { TEST_BREAK_SAMPLER: '1' } });
-    const loop = (): Promise<unknown> => fetch(`http://127.0.0.1:${server.port}/later/loop?ms=120`);
+    const loop = (): Promise<unknown> => fetch(`http://127.0.0.1:${server.port}/later/loop?ms=300`);
     await loop();
     await until('the warning', () => server.output.includes('Probes get no answer there'));
     expect(server.output).toContain('until it starts again in 5 s');
     await until('the witness listens', () => live().then(Boolean, () => false));
-    await until('a block with its request', async () => {
+    const isNamed = async (): Promise<boolean> => {
       await loop();
       return server.blocks.some(({ request }) => request !== null);
-    });
+    };
+    await until('a block with its request', isNamed, DEADLINE_MS);
   });
 
   it('leaves no thread behind when the application closes', async () => {

@@ -13,9 +13,9 @@ const collectGarbage = runInNewContext('gc') as () => void;
 
 const MIB = 1024 * 1024;
 const MAX_BYTES = 2 * MIB;
-/** Each with a kilobyte of its own in the URL: what one leaves behind is seen. */
-const URLS = process.env['PERF_LONG'] === undefined ? 10_000 : 100_000;
-const PAD = 'x'.repeat(1_000);
+/** Each with two kilobytes of its own in the URL: what one leaves behind is seen. */
+const URLS = process.env['PERF_LONG'] === undefined ? 5_000 : 100_000;
+const PAD = 'x'.repeat(2_000);
 const IN_A_ROW = 100;
 
 const textOf = (seed: string): string => `${seed} `.repeat(Math.ceil(2_000 / (seed.length + 1)));

@@ -6,9 +6,10 @@ import type { OffloadStats } from '../../../src/entries/offload.js';
 import { Cgroup, whyNoCgroups } from '../../fixtures/cgroups/cgroup-lab.js';
 
 const CALLS = 30;
+const CORES = process.env['PERF_LONG'] === undefined ? [0.5, 2] : [0.5, 1, 2];
 const skipped = whyNoCgroups();
 
-describe.skipIf(skipped !== null).each([0.5, 1, 2])('with %s cores', { timeout: 120_000 }, (cores) => {
+describe.skipIf(skipped !== null).each(CORES)('with %s cores', { timeout: 120_000 }, (cores) => {
   const close: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const each of close.splice(0).toReversed()) await each();

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { recordingOf, runUntilNotVoid, serve } from './cli.js';
+import { recordingOf, runUntilNotVoid, serve } from '../../fixtures/load-command.js';
 
 // What a ramp says where how fast the machine is decides nothing: so beside other suites. The rest is in ramp.test.ts.
 describe('ramp', { timeout: 300_000 }, () => {

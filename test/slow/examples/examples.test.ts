@@ -80,7 +80,7 @@ interface Run {
 /** Runs one, however it ends. */
 const run = (...args: string[]): Promise<Run> =>
   new Promise((resolve) => {
-    const options = { timeout: 150_000, env: { ...process.env, REDIS_URL: inject('redisUrl') } };
+    const options = { timeout: 400_000, env: { ...process.env, REDIS_URL: inject('redisUrl') } };
     const child = execFile('node', args, options, (_error, stdout, stderr) =>
       resolve({ status: child.exitCode ?? child.signalCode, stdout, stderr }),
     );
@@ -91,7 +91,7 @@ const examples = readdirSync('examples').filter((name) => existsSync(`examples/$
 const isLong = (name: string): boolean => ['demo', 'going-live'].includes(name);
 
 // Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
-describe('examples', { timeout: 180_000 }, () => {
+describe('examples', { timeout: 450_000 }, () => {
   beforeAll(() => {
     // They import the package by its name, so they run on what is built, and on Nest as it is installed.
     if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);

@@ -14,7 +14,7 @@ import { PerfApplication } from '../../src/request/application.js';
 import { adapterOf } from '../fixtures/app.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
 
-const MANY = process.env['PERF_LONG'] === undefined ? 2_500 : 10_000;
+const MANY = process.env['PERF_LONG'] === undefined ? 1_500 : 10_000;
 const SAMPLES = process.env['PERF_LONG'] === undefined ? 9 : 100;
 
 afterEach(closeApps);

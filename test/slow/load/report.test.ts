@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { folder, recordingOf, run, runDiff, serve } from './cli.js';
+import { folder, recordingOf, run, runDiff, serve } from '../../fixtures/load-command.js';
 
 const reportIn = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
 
