@@ -1,7 +1,7 @@
 import { Catch, Controller, Get, Inject, HttpException, UseFilters, type ArgumentsHost } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PerfService } from '../../../../src/index.js';
-import { adapters } from '../../../fixtures/app.js';
+import { either } from '../../../fixtures/app.js';
 import { closeOffloadApps, compiled, offloadApp, type OffloadApp } from '../../../fixtures/offload/app.js';
 import { Reports } from '../../../fixtures/offload/reports.js';
 
@@ -182,7 +182,7 @@ it('a file runs here with `inline: true`; one with top-level `await` runs in a w
   expect(await inline.offloader.run(compiled('job'), { n: 7 })).toEqual({ isMainThread: true, squared: 49 });
 });
 
-describe.each(adapters)('from a request, on %s', (adapter) => {
+describe.each(either('express'))('from a request, on %s', (adapter) => {
   it('errors are answered by their filter, or their status', async () => {
     const metadata = { controllers: [ReportsController] };
     const { url, app } = await offloadApp({ adapter, metadata });
