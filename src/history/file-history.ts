@@ -24,9 +24,9 @@ const shape = object({ directory: folderPath });
  * @throws PERF_ERR_OPTION
  */
 export function fileHistory(options: FileHistoryOptions): HistoryStore {
-  const { directory } = shape.read(options, 'fileHistory()');
+  const { directory } = shape.read(options, 'fileHistory');
   if (!isAbsolute(directory) && workingDirectory() === null) {
-    throw optionError('fileHistory().directory', 'an absolute path, since the working directory is gone', directory);
+    throw optionError('fileHistory.directory', 'an absolute path, since the working directory is gone', directory);
   }
   const folder = resolve(directory);
   return {

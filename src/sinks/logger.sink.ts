@@ -46,8 +46,7 @@ const shape = object({
  * a route are warnings at once; every minute there is one line for those that were repeated, and one summary of the traffic.
  * @throws PERF_ERR_OPTION
  */
-export const loggerSink = (given: LoggerSinkOptions = {}): PerfSink =>
-  new LoggerSink(shape.read(given, 'loggerSink()'));
+export const loggerSink = (given: LoggerSinkOptions = {}): PerfSink => new LoggerSink(shape.read(given, 'loggerSink'));
 
 class LoggerSink implements PerfSink {
   readonly name = 'logger';

@@ -10,7 +10,7 @@ import { fileHistory } from '../../../src/index.js';
 const ENTRIES = [
   ['bullmqStore', bullmqStore],
   ['redisCache', redisCache],
-  ['redisHistory()', redisHistory],
+  ['redisHistory', redisHistory],
 ] as readonly (readonly [string, (options: never) => object])[];
 const EXPECTED = 'a URL (`redis:` or `rediss:`), ioredis options or an ioredis client';
 const NODE_REDIS = { duplicate: () => ({}), sendCommand: () => {}, multi: () => ({}), options: {} };
@@ -93,7 +93,7 @@ it.each([
 
 it.each([
   ['record.directory', (folder: never) => record({ directory: folder })],
-  ['fileHistory().directory', (folder: never) => fileHistory({ directory: folder })],
+  ['fileHistory.directory', (folder: never) => fileHistory({ directory: folder })],
   ['bullmqStore.spillPath', (folder: never) => bullmqStore({ connection: {}, spillPath: folder })],
 ] as const)('%s is the path of a folder', (path, make) => {
   for (const [given, text] of [

@@ -39,7 +39,7 @@ describe('the format of log lines', () => {
 
   it('refuses an unknown one', () => {
     expect(() => loggerSink({ format: 'json' as never })).toThrow(
-      'PERF_ERR_OPTION: `loggerSink().format` must be one of `"auto"`, `"text"`, `"object"`, got `"json"` (string).',
+      'PERF_ERR_OPTION: `loggerSink.format` must be one of `"auto"`, `"text"`, `"object"`, got `"json"` (string).',
     );
   });
 });

@@ -30,7 +30,7 @@ const shape = object({
  * @throws PERF_ERR_OPTION
  */
 export function redisHistory(options: RedisHistoryOptions): HistoryStore {
-  const { connection, prefix: given } = shape.read(options, 'redisHistory()');
+  const { connection, prefix: given } = shape.read(options, 'redisHistory');
   const prefix = given ?? `perf:history:${applicationName() ?? 'application'}`;
   return {
     name: 'redis',
