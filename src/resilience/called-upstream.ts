@@ -13,6 +13,9 @@ const ANOTHER_FOLLOWS = new DOMException('Another attempt follows', 'AbortError'
 /** The calls that an application makes to one upstream. */
 export class CalledUpstream extends LimitedUpstream {
   private readonly budget: RetryBudget;
+  /** Each ends a wait before a retry. */
+  private readonly waits = new Set<() => void>();
+  private isClosed = false;
 
   constructor(
     name: string,
@@ -36,7 +39,8 @@ export class CalledUpstream extends LimitedUpstream {
         if (outcome === null) return;
         const waitMs = idempotent ? this.retryInMs(call, outcome) : null;
         if (waitMs === null) return call.end(outcome);
-        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        await this.wait(waitMs);
+        if (this.isClosed) return call.end(outcome);
         // A client that was given the signal frees the connection whose answer nobody reads.
         current.abort(ANOTHER_FOLLOWS);
       }
@@ -46,10 +50,28 @@ export class CalledUpstream extends LimitedUpstream {
     return call.ended;
   }
 
+  /** Calls that wait for a retry end with their last failure: a closed application keeps no timer. */
+  override close(): void {
+    this.isClosed = true;
+    for (const end of this.waits) end();
+  }
+
+  private wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.waits.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      this.waits.add(end);
+    });
+  }
+
   /** Null: a retry is not allowed, or not worth it. */
   private retryInMs(call: LimitedCall, { end, value }: Outcome): number | null {
     const { budget, counters, durations, host, options } = this;
-    if (end !== 'failed' || call.attempts > options.retries || this.state !== 'closed') return null;
+    if (end !== 'failed' || call.attempts > options.retries || this.state !== 'closed' || this.isClosed) return null;
     const nowMs = host.nowMs();
     const waitMs = Math.max(backoffMs(call.attempts, BACKOFF), readRetryAfter(value, toEpochMs(nowMs)) ?? 0);
     if (nowMs + waitMs + durations.quantileMs(0.5) >= call.dueMs) return null;

@@ -55,6 +55,21 @@ describe('retries', () => {
     expect(performance.now() - againMs).toBeLessThan(20_000);
   });
 
+  it('that wait when the application closes end with the last failure, and none begins after that', async () => {
+    const { api, close } = await limited({ deadlineMs: 120_000, breaker: false });
+    let attempts = 0;
+    const fail = () => {
+      attempts += 1;
+      return { status: 503, headers: { 'retry-after': '50' } };
+    };
+    const waiting = api.call(fail, idempotent);
+    await new Promise((resolve) => setImmediate(resolve));
+    await close();
+    expect((await waiting).status).toBe(503);
+    expect((await api.call(fail, idempotent)).status).toBe(503);
+    expect([attempts, api.stats().inFlight]).toEqual([2, 0]);
+  });
+
   it('keep no connection for an answer that is asked for again', async () => {
     let closed = 0;
     const errors = createServer((request, response) => {
