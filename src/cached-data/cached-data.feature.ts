@@ -93,7 +93,7 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 
   override invalidateAll(target: Type, method?: string): void {
-    for (const { calls } of this.findPlaced(target, method, 'invalidateAll')) this.forget(calls, null);
+    for (const { calls } of this.findPlaced(target, method ?? null, 'invalidateAll')) this.forget(calls, null);
   }
 
   override stats(): readonly CachedMethodStats[] {
@@ -172,15 +172,15 @@ class CachedDataFeature extends PerfCache implements Feature {
     this.level2?.invalidate(calls.method, key, calls.keepMs);
   }
 
-  /** The methods of all instances of a class. */
-  private findPlaced(target: unknown, method: string | undefined, caller: string): Placed[] {
+  /** One method of all instances of a class; null: all methods. */
+  private findPlaced(target: unknown, method: string | null, caller: string): Placed[] {
     const isClass = typeof target === 'function';
     const found = this.placed.filter(
       ({ instance, property }) =>
-        isClass && instance instanceof target && (method === undefined || property === method),
+        isClass && instance instanceof target && (method === null || property === method),
     );
     if (found.length > 0) return found;
-    const asked = `${isClass ? target.name : describe(target)}${method === undefined ? '' : `.${method}`}`;
+    const asked = `${isClass ? target.name : describe(target)}${method === null ? '' : `.${method}`}`;
     throw new PerfError(
       'PERF_ERR_OPTION',
       `\`PerfCache.${caller}()\` was called for "${asked}", which is no @Cached() or @Preloaded() method of a provider. ` +

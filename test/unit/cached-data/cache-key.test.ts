@@ -165,5 +165,8 @@ describe('a cached method', () => {
       'PERF_ERR_OPTION: `PerfCache.invalidate()` was called for "Orders.off", which is no @Cached() or @Preloaded() method of a provider. ' +
         'There are: Orders.of, Orders.ofUser, Orders.wrong, Orders.throwing.',
     );
+    expect(() => cache.invalidate(Orders, undefined as never, 'ada')).toThrow(
+      'PERF_ERR_OPTION: `PerfCache.invalidate()` was called for "Orders.undefined"',
+    );
   });
 });
