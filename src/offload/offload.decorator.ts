@@ -23,9 +23,10 @@ type OffloadDecorator = <T extends (...parameters: never[]) => Promise<unknown>>
  * PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and with errors of the method
  */
 export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
-  const resolved = offloadMethodOption.read(options, '@Offload()');
+  const resolved = offloadMethodOption.read(options, '@Offload');
   return (target, name, descriptor) => {
-    if (typeof target === 'function' || typeof name === 'symbol' || typeof descriptor.value !== 'function')
+    const value = (descriptor as PropertyDescriptor | undefined)?.value as unknown;
+    if (typeof target === 'function' || typeof name === 'symbol' || typeof value !== 'function')
       throw misplaced(
         decoratedPlace(target, name),
         'it must be a method of an instance, with a name. Move it to one, beneath what leaves an accessor there.',

@@ -82,10 +82,10 @@ describe('offload()', () => {
 describe('@Offload()', () => {
   it('refuses options that are none', () => {
     expect(() => Offload({ timeoutMs: 0 })).toThrow(
-      'PERF_ERR_OPTION: `@Offload().timeoutMs` must be a number of milliseconds above 0',
+      'PERF_ERR_OPTION: `@Offload.timeoutMs` must be a number of milliseconds above 0',
     );
     expect(() => Offload({ when: true as never })).toThrow(
-      '`@Offload().when` must be a function of the arguments, got `true` (boolean).',
+      '`@Offload.when` must be a function of the arguments, got `true` (boolean).',
     );
   });
 
@@ -98,6 +98,7 @@ describe('@Offload()', () => {
       on(Reports, 'render', method),
       on(Reports.prototype, Symbol('render'), method),
       on(Reports.prototype, 'render', 5),
+      () => Offload()(Reports.prototype, 'render', undefined as never),
     ]) {
       expect(misplaced).toThrow(
         /PERF_ERR_DECORATOR: `@Offload\(\)` on "Reports.*render.*": it must be a method of an instance, with a name/,

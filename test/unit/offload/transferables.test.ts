@@ -58,6 +58,22 @@ describe('an error on its way', () => {
 
   it('is made of any value that was thrown', () => {
     expect(sent('text').message).toBe('Not an error was thrown: text');
+    expect(sent(Object.create(null)).message).toBe('Not an error was thrown: an object that cannot be printed');
+  });
+
+  it('is another one where it cannot be read, and a response that is no JSON is its message', () => {
+    const guarded = Object.defineProperty(new Error('no'), 'code', {
+      get: () => {
+        throw new Error('no access');
+      },
+    });
+    const symbolic = Object.assign(new Error('no'), { message: Symbol('no') });
+    expect(sent(guarded).message).toBe('An error that cannot be read was thrown: no access');
+    expect(sent(symbolic).message).toContain('An error that cannot be read was thrown: Cannot convert a Symbol');
+    for (const response of [undefined, { seats: 1n }]) {
+      const there = sent(new HttpException(response as unknown as object, 409)) as HttpException;
+      expect([there.getStatus(), there.getResponse()]).toEqual([409, 'Http Exception']);
+    }
   });
 });
 
