@@ -220,9 +220,8 @@ export interface OffloadStats {
   done: number;
   failed: number;
   timedOut: number;
+  /** Without a worker: there was no room, or none could start. */
   refused: number;
-  /** Part of `done` and `failed` that ran on the main thread, because of `inline: true`. */
-  inline: number;
   /** In the worker, from the start of the method to its end. */
   runMs: Durations;
   /** The main thread's part of sending arguments and taking the result. */

@@ -20,6 +20,8 @@ export class Call {
   /** The thread whose application serves it; null before, and where there is no application. */
   threadId: number | null = null;
   isLate = false;
+  /** No worker could start it. */
+  isRefused = false;
   /** Ends the thread that has it. */
   readonly stopping = new AbortController();
   readonly channel = new MessageChannel();

@@ -66,6 +66,7 @@ export class Dispatcher {
       return value;
     } catch (error) {
       if (call.isLate) counters.timedOut += 1;
+      else if (call.isRefused) counters.refused += 1;
       else counters.ended('failed', call.spent);
       throw error;
     }
@@ -141,8 +142,13 @@ export class Dispatcher {
   private refuseWaiting(why: string): void {
     for (const call of this.waiting.splice(0)) {
       call.channel.port1.close();
-      call.reject(down(call.job.name, why));
+      this.refuseCall(call, why);
     }
+  }
+
+  private refuseCall(call: Call, why: string): void {
+    call.isRefused = true;
+    call.reject(down(call.job.name, why));
   }
 
   private async start(call: Call): Promise<void> {
@@ -168,7 +174,7 @@ export class Dispatcher {
     const error = reply === null ? died : receiveError(reply.error);
     if (call.startedAt === null) {
       if (!this.closed) this.notStarted(error);
-      return call.reject(down(name, this.closed ? CLOSED : this.downWhy));
+      return this.refuseCall(call, this.closed ? CLOSED : this.downWhy);
     }
     if (reply !== null) return call.reject(error);
     call.reject(offloadError(`The worker ended while it ran "${name}": ${describeReason(died, 500)}.`, died));

@@ -18,7 +18,6 @@ export interface Spent {
 export class OffloadCounters {
   timedOut = 0;
   refused = 0;
-  inline = 0;
   private done = 0;
   private failed = 0;
   private busyMs = 0;
@@ -53,14 +52,13 @@ export class OffloadCounters {
   }
 
   stats(now: Pick<OffloadStats, 'threads' | 'running' | 'pending'>): OffloadStats {
-    const { done, failed, timedOut, refused, inline, throttledMs } = this;
+    const { done, failed, timedOut, refused, throttledMs } = this;
     return {
       ...now,
       done,
       failed,
       timedOut,
       refused,
-      inline,
       runMs: this.run.figures(),
       cloneMs: this.clone.figures(),
       waitMs: this.wait.figures(),

@@ -132,7 +132,6 @@ class OffloadFeature extends Offloader implements Feature {
   }
 
   private async runHere(here: () => unknown): Promise<unknown> {
-    this.counters.inline += 1;
     try {
       const value = await here();
       this.counters.ended('done');

@@ -21,11 +21,11 @@ it('answers each of many calls that work, fail, hang, end their worker or cannot
   const calls = Array.from({ length: 120 }, () => kinds[Math.floor(random() * kinds.length)]!());
   const outcomes = await Promise.allSettled(calls);
   expect(outcomes).toHaveLength(120);
-  const { done, failed, timedOut, refused, inline, running, pending } = offloader.stats();
+  const { done, failed, timedOut, refused, running, pending } = offloader.stats();
   expect(done + failed + timedOut + refused).toBe(120);
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(done);
   expect(refused).toBeGreaterThan(20);
-  expect({ inline, running, pending }).toEqual({ inline: 0, running: 0, pending: 0 });
+  expect({ running, pending }).toEqual({ running: 0, pending: 0 });
   expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
 });
 
@@ -38,7 +38,7 @@ it('goes on after a worker that throws between two calls, and tells of it', asyn
     'a worker of offload() ended while it ran no call: thrown when nobody waits. The next call starts another one. ' +
       'Look for a timer or a listener in its module that throws, or for what ends the thread.',
   );
-  expect(offloader.stats()).toMatchObject({ done: 2, failed: 0, inline: 0 });
+  expect(offloader.stats()).toMatchObject({ done: 2, failed: 0 });
 });
 
 it('closes while its first worker starts', async () => {

@@ -93,7 +93,7 @@ describe('a pool', () => {
     Atomics.notify(held, 0);
     await holding;
     const stats = offloader.stats();
-    expect(stats).toMatchObject({ threads: 2, running: 0, pending: 0, done: 7, inline: 0 });
+    expect(stats).toMatchObject({ threads: 2, running: 0, pending: 0, done: 7 });
     expect(stats.runMs.p50).toBeGreaterThanOrEqual(19);
     expect(stats.waitMs.max).toBeGreaterThan(100);
     // 260 ms of a loop and as many again, less what little the arguments have cost.
@@ -141,7 +141,7 @@ describe('a pool', () => {
     expect(await ended(reports.fillMemory())).toMatch(/"Reports.fillMemory": .*memory limit/);
     expect(typeof (await steady)).toBe('number');
     expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
-    expect(offloader.stats()).toMatchObject({ failed: 3, inline: 0 });
+    expect(offloader.stats()).toMatchObject({ failed: 3 });
   });
 
   it('starts `warm` threads with the application, and ends idle ones down to these', async () => {
