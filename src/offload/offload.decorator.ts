@@ -23,7 +23,6 @@ type OffloadDecorator = <T extends (...parameters: never[]) => Promise<unknown>>
  * PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and with errors of the method
  */
 export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
-  const resolved = offloadMethodOption.read(options, '@Offload');
   return (target, name, descriptor) => {
     const value = (descriptor as PropertyDescriptor | undefined)?.value as unknown;
     if (typeof target === 'function' || typeof name === 'symbol' || typeof value !== 'function')
@@ -31,6 +30,7 @@ export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
         decoratedPlace(target, name),
         'it must be a method of an instance, with a name. Move it to one, beneath what leaves an accessor there.',
       );
+    const resolved = offloadMethodOption.read(options, `${decoratedPlace(target, name)} @Offload`);
     putOffloadOptions(target, name, resolved);
     if (inOffloadThread()) return;
     needExtension({ name: 'offload', decorator: '@Offload()', add: ADD_OFFLOAD }, target, name);

@@ -81,11 +81,14 @@ describe('offload()', () => {
 
 describe('@Offload()', () => {
   it('refuses options that are none', () => {
-    expect(() => Offload({ timeoutMs: 0 })).toThrow(
-      'PERF_ERR_OPTION: `@Offload.timeoutMs` must be a number of milliseconds above 0',
+    class Reports {}
+    const decorate = (options: object) => () =>
+      Offload(options)(Reports.prototype, 'render', { value: async () => {} });
+    expect(decorate({ timeoutMs: 0 })).toThrow(
+      'PERF_ERR_OPTION: `Reports.render @Offload.timeoutMs` must be a number of milliseconds above 0',
     );
-    expect(() => Offload({ when: true as never })).toThrow(
-      '`@Offload.when` must be a function of the arguments, got `true` (boolean).',
+    expect(decorate({ when: true })).toThrow(
+      '`Reports.render @Offload.when` must be a function of the arguments, got `true` (boolean).',
     );
   });
 
