@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const oxc = { decorator: { legacy: true, emitDecoratorMetadata: true } };
 
@@ -87,11 +88,20 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
     ]
   : [];
 
+/** Suites with a process of their own wait longest: begun last, they would end the run alone. */
+class IsolatedFirst extends BaseSequencer {
+  override async sort(suites: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(suites);
+    return sorted.sort((a, b) => Number(b.project.config.isolate) - Number(a.project.config.isolate));
+  }
+}
+
 export default defineConfig({
   oxc,
   test: {
+    sequence: { sequencer: IsolatedFirst },
     // More than there are cores, as suites also wait. A project's own number would outrank `--maxWorkers`.
-    maxWorkers: availableParallelism() + 6,
+    maxWorkers: availableParallelism() + 3,
     // Once for all projects.
     globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts', 'test/setup/compiled.ts', 'test/setup/nest.ts'],
     coverage: {
@@ -105,8 +115,8 @@ export default defineConfig({
       thresholds: { lines: 95 },
     },
     projects: [
-      defineProject({ name: 'unit', folders: ['unit'], setupFiles: setupFiles.slice(1), ...onNest12 }),
-      defineProject({ name: 'nest12', folders: ['app', 'nest'], setupFiles, ...onNest12 }),
+      // One project: each has workers of its own, which load the library and Nest once more.
+      defineProject({ name: 'nest12', folders: ['unit', 'app', 'nest'], setupFiles, ...onNest12 }),
       defineProject({ name: 'nest11', folders: LONG ? ['app', 'nest'] : ['nest'], setupFiles, ...onNest11 }),
       defineProject({ name: 'process', folders: ['process'], isolate: true, ...onNest12 }),
       ...(LONG ? [defineProject({ name: 'nest11-process', folders: ['process'], isolate: true, ...onNest11 })] : []),

@@ -29,7 +29,7 @@ try {
 
 const env = { ...process.env, ...(long && { PERF_LONG: '1' }) };
 run('node', ['scripts/build.mjs']);
-const bounded = !long && rest.length === 0 ? ['unit', 'nest12', 'process'] : [];
+const bounded = !long && rest.length === 0 ? ['nest12', 'process'] : [];
 const projects = (only.length > 0 ? only : bounded).flatMap((name) => ['--project', name]);
 run('node_modules/.bin/vitest', ['run', ...projects, ...rest], { env });
 if (long && rest.length === 0) {
@@ -40,8 +40,8 @@ if (long && rest.length === 0) {
 
 /** Suites that depend on the runtime: the context store, and codings with their back-pressure, with one pool thread as well. */
 function onOtherRuntimes() {
-  const compression = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/app/compression'];
-  const applications = ['--project', 'nest12', '--project', 'process'];
+  const compression = ['--project', 'nest12', 'test/unit/compression', 'test/app/compression'];
+  const applications = ['--project', 'nest12', '--project', 'process', 'test/app', 'test/nest', 'test/process'];
   const newer = (major) => `test/node-versions/node_modules/node${major}/bin/node`;
   for (const { node, pool, suites } of [
     { node: newer(26), pool: 4, suites: applications },

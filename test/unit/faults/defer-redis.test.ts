@@ -139,6 +139,7 @@ describe('deferred work while Redis fails', () => {
       perf: { eventLoop: false, resources: false },
       nest: { logger: { log: () => {}, error: () => {}, warn: (text: string) => warnings.push(text) } },
     });
+    onTestFinished(() => running.close());
     const deferrer = running.app.get(Deferrer);
     const connection = { host: '127.0.0.1', port: redis.port, enableOfflineQueue: false, retryStrategy: () => 100 };
     const mail = new Queue('mail', { connection });
