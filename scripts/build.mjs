@@ -13,11 +13,11 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { pruneDeclarations } from './declarations.mjs';
 import { run } from './install.mjs';
 import { buildPage } from './page.mjs';
+import { writeThreadPrograms } from './thread-programs.mjs';
 
 const COMPILED = resolve('.cache/compiled');
 /** The hash of all sources, written last: an interrupted build has none. */
@@ -29,12 +29,7 @@ if ([...PRODUCTS, STAMP].every(existsSync) && readFileSync(STAMP, 'utf8') === so
 for (const folder of ['dist', COMPILED]) rmSync(folder, { recursive: true, force: true });
 run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json']);
 
-// The programs of the event loop's threads as literals, which no bundler, minifier or coverage tool rewrites: see sampler-source.ts.
-const source = join(COMPILED, 'event-loop/sampler-source.js');
-const literals = Object.entries(await import(pathToFileURL(source))).map(
-  ([name, program]) => `export const ${name} = () => ${JSON.stringify(program())};\n`,
-);
-writeFileSync(source, literals.join(''));
+await writeThreadPrograms(COMPILED);
 await buildPage(join(COMPILED, 'dashboard/page-assets.js'));
 
 const subpaths = readdirSync(join(COMPILED, 'entries')).filter((file) => file.endsWith('.js'));
