@@ -34,6 +34,31 @@ export function recommendOldSpaceMb(memoryBytes: number, youngBytes = youngSpace
   return Math.max(1, Math.floor(bytes / MIB));
 }
 
+const SHARE_FLAG = '--max-old-space-size-percentage';
+
+/** The memory of which this Node takes a percentage; null where it has no such flag. */
+const readShareBase = (): number | null =>
+  process.allowedNodeEnvironmentFlags.has(SHARE_FLAG) ? process.constrainedMemory() : null;
+
+/**
+ * V8's flags for each of the processes in a container: a share of its memory, which fits after a resize as well, where this Node takes it
+ * of the same limit. Where Node sees no such limit, V8's young space may not fit beside the old one: then it is made smaller.
+ */
+export function writeHeapFlags(
+  containerBytes: number,
+  { youngBytes = youngSpaceBytes(), workers = 1, shareBase = readShareBase() } = {},
+): string {
+  const bytes = containerBytes / workers;
+  const oldSpaceMb = recommendOldSpaceMb(bytes, youngBytes);
+  if (shareBase !== null && Math.abs(shareBase - containerBytes) < MIB)
+    return `${SHARE_FLAG}=${Math.max(1, Math.floor((oldSpaceMb * MIB * 100) / containerBytes))}`;
+  const old = `--max-old-space-size=${oldSpaceMb}`;
+  if (oldSpaceMb * MIB + youngBytes <= bytes) return old;
+  // Three semi-spaces, each a power of two, get at most the quarter that is no old space.
+  const mostMb = (bytes * (1 - HEAP_SHARE)) / 3 / MIB;
+  return `${old} --max-semi-space-size=${2 ** Math.max(0, Math.floor(Math.log2(mostMb)))}`;
+}
+
 /** A limit above what the machine has counts as no limit. */
 export function advise(
   limits: Pick<ResourceSample['limits'], 'cpuCores' | 'memoryBytes' | 'memoryHighBytes'>,
@@ -64,15 +89,15 @@ export function advise(
       `UV_THREADPOOL_SIZE=${threadPoolSize}: ${why}, and more than ${THREADS_PER_CORE} threads a core only take turns; set it in the environment before Node starts.`,
       memoryBytes === null || oldSpaceMb === null
         ? 'No --max-old-space-size: no memory limit is known.'
-        : heapReason(memoryBytes, isHigh, workers, oldSpaceMb),
+        : heapReason(memoryBytes, isHigh, workers, oldSpaceMb, writeHeapFlags(memoryBytes, { youngBytes, workers })),
     ],
   };
 }
 
-function heapReason(memoryBytes: number, isHigh: boolean, workers: number, oldSpaceMb: number): string {
+function heapReason(memoryBytes: number, isHigh: boolean, workers: number, oldSpaceMb: number, flags: string): string {
   const share = Math.round((oldSpaceMb * MIB * workers * 100) / memoryBytes);
   const of = `${share} % of ${round(memoryBytes / MIB)} MB${isHigh ? ' (memory.high)' : ''}${workers === 1 ? '' : `, shared by ${workers} workers`}`;
-  return `--max-old-space-size=${oldSpaceMb}: ${of}; the rest is for the young space, buffers, stacks, code and Node itself.`;
+  return `${flags}: ${of}; the rest is for the young space, buffers, stacks, code and Node itself.`;
 }
 
 const round = (value: number): string => String(Math.round(value * 100) / 100);

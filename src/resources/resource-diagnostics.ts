@@ -1,7 +1,7 @@
 import { BADLY_THROTTLED, mb, MIB, THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
-import { recommendOldSpaceMb, youngSpaceBytes } from './resource-advice.js';
+import { writeHeapFlags, youngSpaceBytes } from './resource-advice.js';
 import { isHighFirst, findMemoryBound } from './resource-sample.js';
 
 /** Fewer periods than this (of 100 ms) are no trend. */
@@ -38,16 +38,14 @@ export class ResourceDiagnostics {
   start({ limits, memory, process: own }: ResourceSample, youngBytes = youngSpaceBytes()): void {
     this.oomKills = memory.oomKills;
     const memoryBytes = findMemoryBound(limits);
-    if (memoryBytes === null) return;
-    const oldSpaceMb = recommendOldSpaceMb(memoryBytes, youngBytes);
-    const isAsAdvised = own.heapLimitBytes - youngBytes <= oldSpaceMb * MIB;
-    if (isAsAdvised || own.heapLimitBytes <= memoryBytes) return;
-    const flag = `--max-old-space-size=${oldSpaceMb}`;
+    if (memoryBytes === null || own.heapLimitBytes <= memoryBytes) return;
+    const flags = writeHeapFlags(memoryBytes, { youngBytes });
+    const variable = flags.includes(' ') ? `'${flags}'` : flags;
     this.warnOnce(
       'heap limit',
       `The heap may grow to ${mb(own.heapLimitBytes)} MB, but the container has ${mb(memoryBytes)} MB` +
         `${isHighFirst(limits) ? ' (memory.high): the kernel would throttle' : ': the kernel would kill'} ` +
-        `the process before the garbage collector runs short. Start Node with ${flag}, for example NODE_OPTIONS=${flag}.`,
+        `the process before the garbage collector runs short. Start Node with ${flags}, for example NODE_OPTIONS=${variable}.`,
     );
   }
 

@@ -144,7 +144,7 @@ describe('resources of an application', () => {
     await expect.poll(low).toHaveLength(1);
     await resourceRecords(running, 6);
     expect(said().filter((message) => message.startsWith('The heap may grow to'))).toEqual([
-      expect.stringContaining('NODE_OPTIONS=--max-old-space-size=32.'),
+      expect.stringMatching(/NODE_OPTIONS='--max-old-space-size=32 --max-semi-space-size=\d+'\.$/),
     ]);
     expect(low()).toHaveLength(1);
     warn.mockRestore();

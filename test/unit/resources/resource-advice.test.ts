@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { advise, recommendOldSpaceMb, youngSpaceBytes } from '../../../src/resources/resource-advice.js';
+import {
+  advise,
+  recommendOldSpaceMb,
+  writeHeapFlags,
+  youngSpaceBytes,
+} from '../../../src/resources/resource-advice.js';
 import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
 
 const at = (
@@ -45,6 +50,21 @@ describe('advice on sizes', () => {
     ['26.10.0', 1, 1],
   ])('leaves room for the young space of Node %s in %s MB, half at the most', (version, memoryMb, oldSpaceMb) => {
     expect(recommendOldSpaceMb(memoryMb * MIB, youngSpaceBytes(version))).toBe(oldSpaceMb);
+  });
+
+  it.each([
+    ['20.19.0', 512, 1, null, '--max-old-space-size=384'],
+    ['20.19.0', 64, 1, null, '--max-old-space-size=32 --max-semi-space-size=4'],
+    ['24.21.0', 1_024, 1, null, '--max-old-space-size=768'],
+    ['24.21.0', 256, 1, null, '--max-old-space-size=128 --max-semi-space-size=16'],
+    ['24.21.0', 256, 1, 256, '--max-old-space-size-percentage=50'],
+    ['24.21.0', 2_048, 2, 2_048, '--max-old-space-size-percentage=37'],
+    ['24.21.0', 8_192, 1, 8_192, '--max-old-space-size-percentage=75'],
+    ['24.21.0', 1_024, 1, 12_000, '--max-old-space-size=768'],
+    ['24.21.0', 1, 1, 1, '--max-old-space-size-percentage=100'],
+  ])('names the flags for Node %s, %s MB and %s workers', (version, memoryMb, workers, baseMb, flags) => {
+    const shareBase = baseMb === null ? null : baseMb * MIB;
+    expect(writeHeapFlags(memoryMb * MIB, { youngBytes: youngSpaceBytes(version), workers, shareBase })).toBe(flags);
   });
 
   it.each([

@@ -29,6 +29,14 @@ describe('what the container figures mean, in words', () => {
     ]);
   });
 
+  it('names the young space too where that alone outgrows the container', () => {
+    const { said, diagnostics: d } = diagnostics();
+    // As Node 24 has it with `--max-old-space-size=128` alone, where it does not see the limit.
+    d.start(resourceSample({ memoryLimitBytes: 256 * MIB, process: { heapLimitBytes: 320 * MIB } }), 192 * MIB);
+    const flags = '--max-old-space-size=128 --max-semi-space-size=16';
+    expect(said).toEqual([expect.stringContaining(`Start Node with ${flags}, for example NODE_OPTIONS='${flags}'.`)]);
+  });
+
   it.each([
     ['20.19.0', 384, 432],
     ['22.23.3', 384, 432],
