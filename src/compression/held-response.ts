@@ -34,8 +34,8 @@ export class HeldResponse implements Hold {
   private isImplied = false;
   /** Bytes of a body that `end` was given whole, without a head before: Node would add them as `Content-Length`. */
   private wholeLength: number | null = null;
-  /** Arguments of a write with all of the declared body, or all but a byte: it waits for `end`. */
-  private kept: Given | null = null;
+  /** Writes of a body with a declared length, which wait for `end`. */
+  private kept: Given[] = [];
   private reason: readonly string[] = [];
   /** Functions that others had set on the response itself before. */
   private readonly own: Partial<Sending> = {};
@@ -141,7 +141,7 @@ export class HeldResponse implements Hold {
     // Node refuses an invalid chunk before anything is sent.
     if (this.phase === 'open' && isChunk(chunk)) this.implyHead(null);
     if (this.phase === 'headed' && isChunk(chunk)) {
-      if (this.kept === null && this.keepUntilEnd(given)) return true;
+      if (this.keepUntilEnd(given)) return true;
       this.openStream();
     }
     if (this.phase === 'encoding') return this.stream!.write(...given);
@@ -150,16 +150,16 @@ export class HeldResponse implements Hold {
   }
 
   /**
-   * Keeps a body whose length is in the head until its end: Fastify before 5.12 writes a body and ends at once, behind a head of its own,
-   * and express-session sends the last byte when it has stored the session. All else is a stream.
+   * Fastify before 5.12 writes a body and ends at once, over HTTP/2 in pieces; express-session sends the last byte later. The rest streams.
    */
   private keepUntilEnd(given: Given): boolean {
-    const { length } = this.head;
-    if (length === null || this.request.method === 'HEAD') return false;
-    const missing = length - countBytes(given[0], given[1]);
-    if (missing !== 1 && (missing !== 0 || this.isImplied)) return false;
-    this.kept = given;
-    if (missing === 0) process.nextTick(() => this.kept === given && this.openStream());
+    const writes = [...this.kept, given];
+    if (this.head.length === null || this.request.method === 'HEAD') return false;
+    const missing = writes.reduce((left, given) => left - countBytes(given[0], given[1]), this.head.length);
+    const isWhole = writes.length === 1 && (missing === 1 || (missing === 0 && !this.isImplied));
+    if (!isWhole && (this.response instanceof ServerResponse || this.isImplied || missing < 0)) return false;
+    this.kept = writes;
+    if (writes.length === 1 && missing !== 1) process.nextTick(() => this.kept.length > 0 && this.openStream());
     return true;
   }
 
@@ -197,21 +197,22 @@ export class HeldResponse implements Hold {
       this.pass('end', given);
       return;
     }
-    if (kept !== null) return this.endKept(kept, given);
-    const isHead = this.request.method === 'HEAD';
-    const body = isChunk(chunk) ? normalizeText(chunk, isHead ? replaceUnknown(encoding) : encoding) : null;
-    if (isHead) {
+    if (kept.length > 0) return this.endKept(kept, given);
+    const read = this.request.method === 'HEAD' ? replaceUnknown(encoding) : encoding;
+    const body = isChunk(chunk) ? normalizeText(chunk, read) : null;
+    if (this.request.method === 'HEAD') {
       engine.sendHead(this.head, body);
       this.deliver([findCallback(given)]);
     } else if (!this.head.isKept && !body?.length) engine.sendNothing(this.head, () => this.deliver(given));
     else this.endWith(body ?? '', given);
   }
 
-  private endKept(kept: Given, given: Given): void {
-    this.callBack(kept);
-    this.kept = null;
-    if (countBytes(given[0], given[1]) === 0) return this.endWhole([kept[0], kept[1], findCallback(given)]);
-    const body = Buffer.concat([kept, given].map(([part, encoding]) => toBytes(part as Body, encoding)));
+  private endKept(kept: readonly Given[], given: Given): void {
+    for (const each of kept) this.callBack(each);
+    this.kept = [];
+    const parts = [...kept, given].filter(([part, encoding]) => countBytes(part, encoding) > 0);
+    if (parts.length < 2) return this.endWhole([parts[0]?.[0], parts[0]?.[1], findCallback(given)]);
+    const body = Buffer.concat(parts.map(([part, encoding]) => toBytes(part as Body, encoding)));
     this.endWith(body, [body, findCallback(given)]);
   }
 
@@ -260,8 +261,7 @@ export class HeldResponse implements Hold {
       const write = (chunk: Buffer): boolean => this.send('write', chunk);
       this.stream = new EncodedStream(encoder, response, write, (error) => this.closeStream(error));
     }
-    this.kept = null;
-    if (kept !== null) this.write(...kept);
+    for (const each of kept.splice(0)) this.write(...each);
   }
 
   private closeStream(error: Error | null): void {
