@@ -8,9 +8,6 @@ import { closeApps, listeningApp, recordsOf, type BuildOptions } from '../fixtur
 import { dataOf, startDashboard, textOf, tokenIn } from '../fixtures/dashboard.js';
 import { Lines } from '../fixtures/lines.js';
 import { until } from '../fixtures/until.js';
-import { withEventLoop } from '../fixtures/usual.js';
-
-withEventLoop();
 
 @Controller('users')
 class UsersController {

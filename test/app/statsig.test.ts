@@ -3,9 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { statsigSink, type StatsigSinkOptions } from '../../src/entries/statsig.js';
 import { either, startApp, type TestApp } from '../fixtures/app.js';
 import { StatsigLoopback } from '../fixtures/statsig-server.js';
-import { withEventLoop } from '../fixtures/usual.js';
-
-withEventLoop();
 
 @Controller('users')
 class UsersController {
@@ -73,7 +70,10 @@ describe.each(either('fastify'))('statsigSink on %s, with the real SDK', (adapte
   });
 
   it('sends a block with its culprit, its cause and its line', async () => {
-    const running = await start();
+    const running = await startApp(adapter, {
+      perf: { eventLoop: true, sinks: [statsigSink({ client: statsig.client(), pod: 'pod-1' })] },
+      metadata: { controllers: [UsersController] },
+    });
     await (await fetch(`${running.url}/users/block`)).text();
     await running.close();
     const blocks = running.sink.records.filter((record) => record.kind === 'block');

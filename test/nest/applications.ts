@@ -11,12 +11,15 @@ import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { memorySink, settle } from '../../src/entries/testing.js';
 import { PerfModule, type RequestRecord } from '../../src/index.js';
-import { type Adapter, adapterOf } from '../fixtures/app.js';
+import { type Adapter, adapterOf, either } from '../fixtures/app.js';
 import { call, type ClientRequest, type ClientResponse } from '../fixtures/http-client.js';
 
 export const forms = ['bare', 'instrumented'] as const;
 /** The same application without the module, and with it imported and its options left alone. */
 export type Form = (typeof forms)[number];
+/** Without the module one adapter shows in the short run what Nest itself does. */
+export const chooseForms = (adapter: Adapter): readonly Form[] =>
+  either('fastify').includes(adapter) ? forms : ['instrumented'];
 
 export interface Application extends ModuleMetadata {
   nest?: NestApplicationOptions;

@@ -151,14 +151,34 @@ const handle = async (id: string): Promise<object> => {
   return { id, text: TEN_KB };
 };
 
-function buildController(scope: Scope): Type<{ get: Method }> {
-  @Controller({ path: 'cases', scope })
+function buildController(scope: Scope, nth: number): Type<{ get: Method }> {
+  @Controller({ path: `cases-${nth}`, scope })
   class CasesController {
     async get(@Param('id') id: string, _unused?: string) {
       return handle(id);
     }
   }
   return CasesController as unknown as Type<{ get: Method }>;
+}
+
+/** Name, length, properties, metadata and types of the method are those without ours, and the guards at least those. */
+function expectCarriedOver(
+  plain: Type<{ get: Method }>,
+  decorated: Type<{ get: Method }>,
+  site: string,
+  adds: boolean,
+) {
+  const [before, after] = [plain.prototype.get, decorated.prototype.get];
+  const own = (method: Method) => Reflect.ownKeys(method).map(String).toSorted();
+  expect([site, after.name, after.length, own(after)]).toEqual([site, before.name, before.length, own(before)]);
+  for (const key of own(before)) expect(Reflect.get(after, key), `${site}: ${key}`).toEqual(Reflect.get(before, key));
+  for (const key of Reflect.getOwnMetadataKeys(before) as unknown[]) {
+    const [kept, given] = [Reflect.getOwnMetadata(key, after), Reflect.getOwnMetadata(key, before)] as unknown[];
+    if (adds && key === '__guards__') expect(kept, site).toEqual(expect.arrayContaining(given as unknown[]));
+    else expect([site, key, kept]).toEqual([site, key, given]);
+  }
+  const types = (type: Type) => Reflect.getMetadata('design:paramtypes', type.prototype as object, 'get') as unknown;
+  expect(types(decorated), site).toEqual(types(plain));
 }
 
 const slow: PerfSink = {
@@ -189,51 +209,42 @@ describe.each(adapters)('on %s', (adapter) => {
 
   describe.each(cases)('$name', ({ name, decorator, isEffective }) => {
     const sites = (['above', 'below'] as const).flatMap((where) =>
-      others.map(([name, make]) => [where, name, make] as const),
+      others.map(([around, make]) => ({ where, around, make, scope: Scope.DEFAULT })),
     );
     // Every site on one adapter, and the long form has both.
     const half = sites.filter((_, i) => LONG || i % 2 === adapters.indexOf(adapter));
-    it.each([
-      ...half.map((site) => [...site, Scope.DEFAULT] as const),
-      ['above', 'all of them, request-scoped', others.at(-1)![1], Scope.REQUEST] as const,
-      ['below', 'all of them, request-scoped', others.at(-1)![1], Scope.REQUEST] as const,
-    ])('%s %s carries everything over, and takes effect', async (where, _name, make, scope) => {
-      const plain = buildController(scope);
-      const decorated = buildController(scope);
-      const ours = decorator();
-      const around = [Get(':id'), ...make()];
-      apply(around, plain, 'get');
-      apply(where === 'above' ? [ours, ...around] : [...around, ours], decorated, 'get');
-      const [before, after] = [plain.prototype.get, decorated.prototype.get];
-      const own = (method: Method) => Reflect.ownKeys(method).map(String).toSorted();
-      expect([after.name, after.length, own(after)]).toEqual([before.name, before.length, own(before)]);
-      for (const key of own(before)) {
-        expect(Reflect.get(after, key), key).toEqual(Reflect.get(before, key));
-      }
-      const metadata = (method: Method) => Reflect.getOwnMetadataKeys(method) as unknown[];
-      const addsGuard = ['@NoCompression', '@SharedResponse'].includes(name);
-      for (const key of metadata(before)) {
-        const [kept, given] = [Reflect.getOwnMetadata(key, after), Reflect.getOwnMetadata(key, before)] as unknown[];
-        if (addsGuard && key === '__guards__') expect(kept).toEqual(expect.arrayContaining(given as unknown[]));
-        else expect([key, kept]).toEqual([key, given]);
-      }
-      const types = (type: Type) =>
-        Reflect.getMetadata('design:paramtypes', type.prototype as object, 'get') as unknown;
-      expect(types(decorated)).toEqual(types(plain));
+    const [around, make] = others.at(-1)!;
+    for (const where of ['above', 'below'] as const)
+      half.push({ where, around: `${around}, request-scoped`, make, scope: Scope.REQUEST });
 
-      OpenGuard.handlers = [];
-      const built = await listening([decorated]);
-      [calls, steps] = [0, []];
-      const answers = [];
-      for (let i = 0; i < 2; i++) answers.push(await callAccepting(`${built.url}/cases/7`, 'gzip'));
-      await settle(built.app);
-      for (const { status, text } of answers)
-        expect([status, JSON.parse(text)]).toEqual([200, { id: '7', text: TEN_KB }]);
-      const record = built.sink.records.find((one): one is RequestRecord => one.kind === 'request');
-      const seen = { encoding: answers[0]!.headers['content-encoding'], record, calls };
-      expect(isEffective(seen), JSON.stringify({ ...seen, steps })).toBe(true);
-      expect(OpenGuard.handlers.every((handler) => handler === decorated.prototype.get)).toBe(true);
-      if (record !== undefined) expect(record.handler).toBe('CasesController.get');
+    it(`above and below ${others.length} others it carries everything over, and takes effect`, async () => {
+      const decorated: ReturnType<typeof buildController>[] = [];
+      for (const [i, { where, around: site, make: makeOthers, scope }] of half.entries()) {
+        const plain = buildController(scope, i);
+        const own = buildController(scope, i);
+        const [ours, theirs] = [decorator(), [Get(':id'), ...makeOthers()]];
+        apply(theirs, plain, 'get');
+        apply(where === 'above' ? [ours, ...theirs] : [...theirs, ours], own, 'get');
+        expectCarriedOver(plain, own, `${where} ${site}`, ['@NoCompression', '@SharedResponse'].includes(name));
+        decorated.push(own);
+      }
+      const built = await listening(decorated);
+      for (const [i, { where, around: site }] of half.entries()) {
+        OpenGuard.handlers = [];
+        [calls, steps] = [0, []];
+        const answers = [];
+        for (let times = 0; times < 2; times++) answers.push(await callAccepting(`${built.url}/cases-${i}/7`, 'gzip'));
+        await settle(built.app);
+        for (const { status, text } of answers)
+          expect([site, status, JSON.parse(text)]).toEqual([site, 200, { id: '7', text: TEN_KB }]);
+        const record = built.sink.records.find(
+          (one): one is RequestRecord => one.kind === 'request' && one.route === `/cases-${i}/:id`,
+        );
+        const seen = { encoding: answers[0]!.headers['content-encoding'], record, calls };
+        expect(isEffective(seen), JSON.stringify({ where, site, ...seen, steps })).toBe(true);
+        expect(OpenGuard.handlers.every((handler) => handler === decorated[i]!.prototype.get)).toBe(true);
+        if (record !== undefined) expect(record.handler).toBe('CasesController.get');
+      }
     });
   });
 

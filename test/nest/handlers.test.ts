@@ -16,7 +16,7 @@ import { Reflector } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { byNest } from '../fixtures/app.js';
 import { SkipPerf } from '../../src/index.js';
-import { forms, startApplication } from './applications.js';
+import { chooseForms, startApplication } from './applications.js';
 
 type Methods = Record<string, (this: unknown, ...parameters: unknown[]) => unknown>;
 
@@ -103,7 +103,7 @@ describe.each(byNest('fastify'))('on %s', (adapter) => {
     ]);
   });
 
-  describe.each(forms)('in the %s form', (form) => {
+  describe.each(chooseForms(adapter))('in the %s form', (form) => {
     const as = (role: string) => ({ headers: { 'x-role': role } });
 
     describe.each([

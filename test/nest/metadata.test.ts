@@ -15,7 +15,7 @@ import {
 import { of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { byNest } from '../fixtures/app.js';
-import { createApplication, forms, startApplication } from './applications.js';
+import { chooseForms, createApplication, startApplication } from './applications.js';
 
 const Own = createParamDecorator(() => 'own');
 
@@ -100,34 +100,40 @@ describe.each(byNest('fastify'))('on %s', (adapter) => {
     ['singleton', Scope.DEFAULT],
     ['request-scoped', Scope.REQUEST],
   ])('a %s controller', (_name, scope) => {
-    it.each(forms)('has the metadata of its declaration before, during and after the %s form', async (form) => {
-      const { Base, DescribedController } = build(scope);
-      const before = described(Base, DescribedController);
-      const { ask, close } = await startApplication(form, adapter, { controllers: [DescribedController] });
-      await ask('/described/one/7');
-      const during = described(Base, DescribedController);
-      await close();
-      expect(during).toEqual(before);
-      expect(described(Base, DescribedController)).toEqual(before);
-      const types: unknown = Reflect.getMetadata('design:paramtypes', DescribedController.prototype, 'one');
-      expect(types).toEqual([String, String, Number]);
-      expect(Object.keys(before['DescribedController one __routeArguments__'] as object)).toHaveLength(2);
-    });
+    it.each(chooseForms(adapter))(
+      'has the metadata of its declaration before, during and after the %s form',
+      async (form) => {
+        const { Base, DescribedController } = build(scope);
+        const before = described(Base, DescribedController);
+        const { ask, close } = await startApplication(form, adapter, { controllers: [DescribedController] });
+        await ask('/described/one/7');
+        const during = described(Base, DescribedController);
+        await close();
+        expect(during).toEqual(before);
+        expect(described(Base, DescribedController)).toEqual(before);
+        const types: unknown = Reflect.getMetadata('design:paramtypes', DescribedController.prototype, 'one');
+        expect(types).toEqual([String, String, Number]);
+        expect(Object.keys(before['DescribedController one __routeArguments__'] as object)).toHaveLength(2);
+      },
+    );
 
-    it.each(forms)('has it during the hooks of the %s form that run once routes are registered', async (form) => {
-      const { Base, DescribedController } = build(scope);
-      const before = described(Base, DescribedController);
-      let found: unknown;
-      class Hook implements OnApplicationBootstrap {
-        onApplicationBootstrap() {
-          found = described(Base, DescribedController);
+    it.each(chooseForms(adapter))(
+      'has it during the hooks of the %s form that run once routes are registered',
+      async (form) => {
+        const { Base, DescribedController } = build(scope);
+        const before = described(Base, DescribedController);
+        let found: unknown;
+        class Hook implements OnApplicationBootstrap {
+          onApplicationBootstrap() {
+            found = described(Base, DescribedController);
+          }
         }
-      }
-      const application = { controllers: [DescribedController], providers: [Hook] };
-      const { close } = await startApplication(form, adapter, application);
-      await close();
-      expect(found).toEqual(before);
-    });
+        const application = { controllers: [DescribedController], providers: [Hook] };
+        const { close } = await startApplication(form, adapter, application);
+        await close();
+        expect(found).toEqual(before);
+      },
+    );
 
     it('is called in a later application without the module as if there had been none before', async () => {
       const { DescribedController } = build(scope);
@@ -224,7 +230,7 @@ describe.each(byNest('fastify'))('on %s', (adapter) => {
       },
     ],
   ];
-  describe.each(forms)('in the %s form', (form) => {
+  describe.each(chooseForms(adapter))('in the %s form', (form) => {
     it.each(failures)('a boot that fails in %s leaves no metadata behind', async (_name, failure) => {
       const { Base, DescribedController } = build();
       const before = described(Base, DescribedController);

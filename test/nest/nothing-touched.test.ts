@@ -27,6 +27,7 @@ import {
 } from '@nestjs/common';
 import { map, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { getOrAdd } from '../../src/core/get-or-add.js';
 import { DeferWork, Experiment, NoCompression, SharedResponse, SkipPerf, SlowMs } from '../../src/index.js';
 import { type Adapter, byNest } from '../fixtures/app.js';
 import { withEventLoop } from '../fixtures/usual.js';
@@ -379,9 +380,13 @@ async function live(form: Form, adapter: Adapter, ours: boolean) {
 }
 
 describe.each(byNest('express'))('on %s', (adapter) => {
+  const lives = new Map<string, ReturnType<typeof live>>();
+  /** Several tests look at one life. */
+  const liveOnce = (form: Form, ours: boolean) => getOrAdd(lives, `${form} ${ours}`, () => live(form, adapter, ours));
+
   it('classes, prototypes, instances and the adapter are what they are without the module', async () => {
-    const bare = await live('bare', adapter, false);
-    const instrumented = await live('instrumented', adapter, false);
+    const bare = await liveOnce('bare', false);
+    const instrumented = await liveOnce('instrumented', false);
     expect(instrumented.answers).toEqual(bare.answers);
     expect(instrumented.seen).toEqual(bare.seen);
     expect(instrumented.changed.classes).toEqual(bare.changed.classes);
@@ -398,8 +403,8 @@ describe.each(byNest('express'))('on %s', (adapter) => {
   });
 
   it('with our decorators, only the methods differ that they decorate, and none differs through the boot', async () => {
-    const without = await live('instrumented', adapter, false);
-    const withOurs = await live('instrumented', adapter, true);
+    const without = await liveOnce('instrumented', false);
+    const withOurs = await liveOnce('instrumented', true);
     // Two builds have two functions for a method: their texts are compared.
     const textOf = (parts: Parts, key: string): unknown => {
       const part = parts.get(key) as PropertyDescriptor | undefined;
@@ -439,7 +444,7 @@ describe.each(byNest('express'))('on %s', (adapter) => {
   ] as const)(
     'guards that keep rules by the method let in whom they should, %s, with our decorators: %s',
     async (form, ours) => {
-      const { answers, seen, works } = await live(form, adapter, ours);
+      const { answers, seen, works } = await liveOnce(form, ours);
       const no = expect.stringContaining('Forbidden') as unknown;
       expect(answers).toEqual([
         ['GET', '/every/plain', 'user', 200, 'plain field field'],

@@ -84,7 +84,7 @@ cases.push({
 });
 
 /** Of each case. */
-const COUNT = process.env['PERF_LONG'] === undefined ? 50 : 6_000;
+const COUNT = process.env['PERF_LONG'] === undefined ? 30 : 6_000;
 
 /** Nobody answers where a framework meets a reason phrase that Node refuses when it is too late for another answer. */
 const hangsBare = ({ steps }: Plan, adapter: Adapter | 'plain'): boolean =>

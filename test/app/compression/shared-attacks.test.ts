@@ -5,7 +5,7 @@ import { request as send } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { All, Controller, Get, Headers, type INestApplication, Query, Req, Res, StreamableFile } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { defer, SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
 import { call, type ClientResponse } from '../../fixtures/http-client.js';
@@ -108,12 +108,17 @@ const kinds = [...adapters, 'plain'] as const;
 
 describe.each(kinds)('attacks on shared answers on %s', (kind) => {
   let test: TestApp;
-  beforeEach(async () => {
+  /** No test meets the answers that another one has made: its URLs are its own. */
+  let nth = 0;
+  beforeEach(() => {
+    nth += 1;
     runs = 0;
     deferred = [];
     hang = Promise.resolve();
     began = null;
     streams = [];
+  });
+  beforeAll(async () => {
     const enter = (request: IncomingMessage, _response: ServerResponse, next: () => void): void => {
       const override = request.headers['x-http-method-override'];
       if (typeof override === 'string') request.method = override;
@@ -133,9 +138,13 @@ describe.each(kinds)('attacks on shared answers on %s', (kind) => {
       },
     });
   });
-  afterEach(() => test.close());
+  afterAll(() => test.close());
+  const urlTo = (path: string): string => {
+    const [name, query = ''] = path.split('?');
+    return `${test.url}/attacks/${name}?test=${nth}&${query}`;
+  };
   const get = (path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<ClientResponse> =>
-    call(`${test.url}/attacks/${path}`, { headers, method });
+    call(urlTo(path), { headers, method });
   const json = async (path: string, headers: Record<string, string> = {}): Promise<any> =>
     JSON.parse((await get(path, headers)).text);
 
@@ -169,7 +178,7 @@ describe.each(kinds)('attacks on shared answers on %s', (kind) => {
     const fat = async (method: string, headers: Record<string, string>): Promise<number> => {
       const poison = '{"poison":true}';
       const all = { 'content-type': 'application/json', 'content-length': String(poison.length), ...headers };
-      const request = send(`${test.url}/attacks/body`, { method, headers: all });
+      const request = send(urlTo('body'), { method, headers: all });
       request.end(poison);
       const [response] = (await once(request, 'response')) as [IncomingMessage];
       await response
@@ -235,7 +244,7 @@ describe.each(kinds)('attacks on shared answers on %s', (kind) => {
   it('a handler that never resolves holds a caller for `waitMs`, who then runs it in a context of its own', async () => {
     hang = new Promise(() => {});
     const running = new Promise<void>((resolve) => (began = resolve));
-    const leader = send(`${test.url}/attacks/slow`, { headers: { 'x-caller': 'leader' } });
+    const leader = send(urlTo('slow'), { headers: { 'x-caller': 'leader' } });
     leader.on('error', () => {});
     leader.end();
     await running;
@@ -264,7 +273,7 @@ describe.each(kinds)('attacks on shared answers on %s', (kind) => {
   it('whoever takes over from a client that has left runs the handler as itself, once', async () => {
     hang = new Promise(() => {});
     let running = new Promise<void>((resolve) => (began = resolve));
-    const leader = send(`${test.url}/attacks/slow`, { headers: { 'x-caller': 'leader' } });
+    const leader = send(urlTo('slow'), { headers: { 'x-caller': 'leader' } });
     leader.on('error', () => {});
     leader.end();
     await running;
