@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { Queue, type Job } from 'bullmq';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { freePort } from '../../../scripts/redis.mjs';
+import { bullmqStore } from '../../../src/entries/bullmq.js';
+import type { TestApp } from '../../fixtures/app.js';
 import { temporaryFolder } from '../../fixtures/disk.js';
+import { startOrders } from '../../fixtures/durable-orders.js';
 import { ownRedis } from '../../fixtures/redis.js';
 import { spilledIn } from '../../fixtures/spilled.js';
 import { until } from '../../fixtures/until.js';
@@ -25,6 +28,12 @@ async function startChild(
   child.stderr!.resume();
   const [{ port }] = (await once(child, 'message')) as [{ port: number }];
   return { child, url: `http://127.0.0.1:${port}` };
+}
+
+/** The next process, as far as the folder and Redis can tell: an application of this one. */
+function startAnew(port: number, spillPath: string): Promise<TestApp> {
+  const connection = { host: '127.0.0.1', port };
+  return startOrders(port, { store: bullmqStore({ connection, queue: 'durable', worker: false, spillPath }) });
 }
 
 /** Orders until the server is gone; returns the ids that were answered with 201 to the last byte. */
@@ -104,7 +113,7 @@ describe('the end of a process', () => {
       await Promise.all([exit, orders.done]);
       expect(spilledIn(spillPath).ids.length).toBeGreaterThan(0);
       await ownRedis({ port });
-      await startChild(port, spillPath);
+      await startAnew(port, spillPath);
       await until('the spilled work', async () => lost(orders.accepted, await durableIds(port)).length === 0);
       const stored = await durableIds(port);
       expect(stored.length - new Set(stored).size).toBe(0);
@@ -122,7 +131,7 @@ describe('the end of a process', () => {
       const exit = once(first.child, 'exit');
       first.child.kill('SIGKILL');
       await Promise.all([exit, orders.done]);
-      await startChild(redis.port, spillPath);
+      await startAnew(redis.port, spillPath);
       await until('all work', async () => lost(orders.accepted, await durableIds(redis.port)).length === 0);
       const stored = await durableIds(redis.port);
       expect(stored.length - new Set(stored).size).toBe(0);

@@ -47,7 +47,7 @@ class NotesController {
 }
 
 describe('deferred work while Redis fails', () => {
-  const kills = LONG ? 30 : 10;
+  const kills = LONG ? 30 : 5;
   it(`${kills} CLIENT KILLs, one every 100 ms: nothing lost, nothing twice`, async () => {
     const redis = await durableRedis();
     const running = await startOrders(redis.port);
@@ -65,7 +65,7 @@ describe('deferred work while Redis fails', () => {
     expect(running.app.get(Deferrer).stats()).toMatchObject({ dropped: 0, failed: 0, stored: accepted.length * 2 });
   }, 120_000);
 
-  const downMs = LONG ? 3_000 : 700;
+  const downMs = LONG ? 3_000 : 300;
   it(`killed for ${downMs} ms with AOF: served throughout, nothing lost, nothing twice`, async () => {
     const redis = await durableRedis();
     // Room for all orders that a fast machine places meanwhile.
@@ -86,7 +86,7 @@ describe('deferred work while Redis fails', () => {
     expect(running.app.get(Deferrer).stats()).toMatchObject({ dropped: 0, failed: 0 });
   }, 120_000);
 
-  const stallMs = LONG ? 12_000 : 1_000;
+  const stallMs = LONG ? 12_000 : 200;
   it(`stalled for ${stallMs} ms: memory stays bounded, what does not fit is counted, the rest arrives`, async () => {
     const redis = await durableRedis();
     const running = await startOrders(redis.port, { maxPending: 5_000 });

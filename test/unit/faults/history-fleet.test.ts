@@ -13,7 +13,7 @@ import { randomOf } from '../../fixtures/random.js';
 import { ScriptedCounters } from '../../fixtures/scripted-counters.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
-const PODS = LONG ? 1_000 : 40;
+const PODS = LONG ? 1_000 : 20;
 const ROUTES = Array.from({ length: 50 }, (_, i) => `GET /things/${i}/:id`);
 const MINUTES = 12;
 const PREFIX = 'shop';

@@ -145,7 +145,7 @@ describe('durable work in front of a store that comes and goes', () => {
   it('what is on disk takes no memory, also while its request goes on', async () => {
     const { durable } = await start({ away: true, spillBytes: MIB * 512, maxPending: 1 });
     const request = new RequestWork(new Set());
-    const [count, bytes] = [100, MIB];
+    const [count, bytes] = [30, MIB];
     const heldBytes = (): number => {
       gc!();
       return process.memoryUsage().heapUsed;
