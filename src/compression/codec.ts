@@ -42,7 +42,7 @@ export const LEVEL_LIMITS = {
   gzip: { min: 1, safe: 7, max: 9, cost: 'gzip 9 takes 27 % more CPU than gzip 6 for 3 % fewer bytes' },
 } as const;
 
-/** Purpose of a compression: for its own request, for many requests, or for a request while the thread pool is full. */
+/** For one request, for many (`shared`), or for one request while the thread pool is full (`hurried`). */
 export type Effort = 'once' | 'shared' | 'hurried';
 
 const KIB = 1024;
@@ -63,7 +63,7 @@ export function chooseLevel(coding: ContentCoding, byteLength: number, effort: E
   return byteLength <= MIB ? 4 : 3;
 }
 
-/** One pool round trip a chunk: 64 KiB instead of zlib's 16 cuts the event loop's share of a 3 MB body to a quarter. */
+/** Each chunk costs a round trip to the pool: 64 KiB instead of zlib's 16 cuts the event loop's share of a 3 MB body to a quarter. */
 const CHUNK_BYTES = 64 * KIB;
 
 /** Smallest brotli window around the body: set-up and memory grow with the window. */
@@ -89,13 +89,11 @@ function chooseOptions(coding: ContentCoding, level: number, byteLength: number 
   return { chunkSize, params: { [zstd.constants.ZSTD_c_compressionLevel]: level, ...window } };
 }
 
-/** Compresses on the event loop. */
-export function compressNow(coding: ContentCoding, body: Uint8Array, level: number): Buffer {
+export function compressOnLoop(coding: ContentCoding, body: Uint8Array, level: number): Buffer {
   return CODECS[coding].now(body, chooseOptions(coding, level, body.byteLength));
 }
 
-/** Compresses on the thread pool. */
-export function compress(coding: ContentCoding, body: Uint8Array, level: number): Promise<Buffer> {
+export function compressOnPool(coding: ContentCoding, body: Uint8Array, level: number): Promise<Buffer> {
   return promisify(CODECS[coding].onPool)(body, chooseOptions(coding, level, body.byteLength));
 }
 
@@ -114,7 +112,7 @@ export function countSlots(
 export type Encoded = Buffer | null | Promise<Buffer | null>;
 
 /** Largest bodies and highest levels that are compressed on the event loop: 0.1 to 0.2 ms, less than a pool round trip costs on one core. */
-const NOW = {
+const ON_LOOP = {
   zstd: { maxBytes: 64 * KIB, maxLevel: 9 },
   br: { maxBytes: 16 * KIB, maxLevel: 5 },
   gzip: { maxBytes: 16 * KIB, maxLevel: 6 },
@@ -122,8 +120,8 @@ const NOW = {
 };
 
 /**
- * Compresses whole bodies: small ones at once, others on the thread pool, `slots` at a time in the order of their coming. Without that
- * limit, 20 bodies of 3 MB put 30 ms on every `fs.stat` of the process, because they share one pool.
+ * Compresses whole bodies: small ones on the event loop, others on the thread pool in order of arrival, `slots` at a time. Without that
+ * limit 20 bodies of 3 MB delay each `fs.stat` of the process by 30 ms: both need the pool.
  */
 export class Compressor {
   private running = 0;
@@ -135,19 +133,19 @@ export class Compressor {
   ) {}
 
   /**
-   * Returns the encoded body, or null where it would not be smaller. Synchronous when it can be; with the pool full the body
-   * waits and gets the cheapest level, or stays unencoded when `wanted` returns false: its client has gone meanwhile.
+   * Null where the encoded body would not be smaller. With the pool full the body waits, and gets the cheapest level; none when
+   * `wanted` returns false by then: its client has gone.
    */
   encode(coding: ContentCoding, body: Uint8Array, effort: Effort, wanted: () => boolean = () => true): Encoded {
     const level = chooseLevel(coding, body.byteLength, effort, this.levels);
-    const { maxBytes, maxLevel } = NOW[coding];
+    const { maxBytes, maxLevel } = ON_LOOP[coding];
     if (body.byteLength <= maxBytes && level <= maxLevel) {
-      return keepSmaller(compressNow(coding, body, level), body);
+      return keepSmaller(compressOnLoop(coding, body, level), body);
     }
     return this.encodeOnPool(coding, body, this.hurry(effort), wanted);
   }
 
-  /** A stream takes no slot: it may last as long as its client is slow. */
+  /** Takes no slot: a stream to a slow client would occupy it for as long as it lasts. */
   openEncoder(coding: ContentCoding): Encoder {
     const level = chooseLevel(coding, Number.POSITIVE_INFINITY, this.hurry('once'), this.levels);
     return CODECS[coding].stream(chooseOptions(coding, level, null));
@@ -172,9 +170,9 @@ export class Compressor {
     try {
       if (!wanted()) return null;
       const level = chooseLevel(coding, body.byteLength, effort, this.levels);
-      return keepSmaller(await compress(coding, body, level), body);
+      return keepSmaller(await compressOnPool(coding, body, level), body);
     } finally {
-      // The slot is handed over, not given back: a newcomer cannot overtake a waiter.
+      // The next in line gets the slot directly: a newcomer cannot take it first.
       const next = this.waiting.shift();
       if (next === undefined) this.running -= 1;
       else next();

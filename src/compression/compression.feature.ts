@@ -17,10 +17,10 @@ import { SharedRoute, type SharedResponseOptions } from './shared-response/share
 
 /** The compression of one application. */
 export class Compression implements Feature {
-  /** Null in {@link CompressionOff}. */
+  /** The pipeline calls `started()` only where there is an engine: {@link CompressionOff} has none. */
   readonly engine: CompressionEngine;
   private readonly cache: ContentCache;
-  /** By controller and handler: controllers that inherit one handler have answers of their own. */
+  /** By controller, then handler: controllers that inherit the same handler do not share each other's answers. */
   private readonly sharedRoutes = new Map<Type, Map<Function, SharedRoute>>();
 
   constructor(
@@ -54,7 +54,6 @@ export class Compression implements Feature {
     this.cache.clear();
   }
 
-  /** The shared answers of a controller's decorated handler, made at its first request. */
   private findSharedRoute(controller: Type, handler: Function): SharedRoute {
     const routes = getOrAdd(this.sharedRoutes, controller, () => new Map<Function, SharedRoute>());
     return getOrAdd(routes, handler, () =>
@@ -70,15 +69,15 @@ export class Compression implements Feature {
         `@SharedResponse() on "${where}" shares nothing: ${reason}.`,
       );
     let isOwnLogged = false;
-    const gaveOwn = (sign: CallerSign): void => {
-      if (!isOwnLogged) this.logOwn(where, sign);
+    const ownAnswerGiven = (sign: CallerSign): void => {
+      if (!isOwnLogged) this.logOwnAnswer(where, sign);
       isOwnLogged = true;
     };
-    return new SharedRoute(options, { cache, nowMs: host.nowMs, units: host.units, notShared, gaveOwn });
+    return new SharedRoute(options, { cache, nowMs: host.nowMs, units: host.units, notShared, ownAnswerGiven });
   }
 
-  /** Called once for each route: signed-in callers are no fault whose repeats are counted. */
-  private logOwn(where: string, sign: CallerSign): void {
+  /** Once for each route: that callers are signed in is no fault, and its repeats need no counting. */
+  private logOwnAnswer(where: string, sign: CallerSign): void {
     const line =
       `@SharedResponse() on "${where}": a caller that is known by \`${sign}\` got an answer of its own, as all do that \`Cookie\`, ` +
       '`Authorization` or `unit` makes known. To share it, send `Cache-Control: public` or write `forEveryone: true` where it is ' +

@@ -23,19 +23,19 @@ export function countBytes(chunk: unknown, encoding: unknown): number {
 export const toBytes = (chunk: Body, encoding: unknown): Uint8Array =>
   typeof chunk === 'string' ? Buffer.from(chunk, readEncoding(encoding)) : chunk;
 
-/** A text whose bytes are those of UTF-8 stays one: the cache compares it as it is. */
+/** Texts in UTF-8 stay texts: the cache compares them without encoding them. */
 export const normalizeText = (chunk: Body, encoding: unknown): Body =>
   typeof chunk !== 'string' || readEncoding(encoding).toLowerCase().replace('-', '') === 'utf8'
     ? chunk
     : toBytes(chunk, encoding);
 
-/** A strong tag of a body that is sent without a coding: its length and CRC-32. The cache itself compares whole bodies. */
+/** A strong entity tag of an unencoded body: its length and CRC-32. The cache itself compares whole bodies. */
 export const makeTag = (body: Body): string => `"${body.length.toString(36)}-${crc32(body).toString(36)}"`;
 
-/** Cost of one entry besides its body, bytes: objects, map slots, headers. Bounds the number of small entries. */
+/** Objects, map slots and headers of one entry, bytes: without it small entries would be unbounded. */
 const OVERHEAD_BYTES = 1024;
 
-/** V8 keeps a text beyond Latin-1 with two bytes a character. One that has other bytes than characters may be such a text. */
+/** V8 stores a text with any character beyond Latin-1 as two bytes a character: all that is not ASCII may be such a text. */
 const countMemory = (body: Body, byteLength: number): number =>
   typeof body === 'string' && byteLength !== body.length ? 2 * body.length : byteLength;
 
@@ -43,7 +43,7 @@ const countMemory = (body: Body, byteLength: number): number =>
 export class CachedBody {
   readonly source: Body;
   readonly byteLength: number;
-  /** Bytes that the cache counts, encodings included. Changed by the cache only. */
+  /** Body, encodings and overhead. Only the cache changes it. */
   bytes: number;
   private readonly made = new Map<ContentCoding, Encoded>();
   private knownTag: string | null = null;
@@ -54,13 +54,13 @@ export class CachedBody {
     /** Called when the cache has removed the body. */
     readonly onEvicted: (entry: CachedBody) => void,
   ) {
-    // A buffer is copied: the application may write into its own after it was sent, and it must not reach the cache.
+    // A copy: the application may reuse its buffer once it is sent.
     this.source = typeof body === 'string' ? body : unpooled(body);
     this.byteLength = Buffer.byteLength(body);
     this.bytes = OVERHEAD_BYTES + countMemory(body, this.byteLength);
   }
 
-  /** Tag of the body without a coding; computed at its first use, in 1 ms at 3 MB. */
+  /** Computed at its first use: 1 ms at 3 MB. */
   get tag(): string {
     return (this.knownTag ??= makeTag(this.source));
   }
@@ -72,18 +72,17 @@ export class CachedBody {
     return Buffer.compare(source, body) === 0;
   }
 
-  /** The codings that were requested so far. */
   get codings(): ContentCoding[] {
     return [...this.made.keys()];
   }
 
   /** Encodes once for any number of callers. Rejects or throws when the compressor fails; the next call tries again. */
-  encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded {
+  encode(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded {
     const made = this.made.get(coding);
-    return made === undefined ? this.make(coding, compressor, shared) : made;
+    return made === undefined ? this.encodeAnew(coding, compressor, shared) : made;
   }
 
-  private make(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded {
+  private encodeAnew(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded {
     const body = typeof this.source === 'string' ? Buffer.from(this.source) : this.source;
     const made = compressor.encode(coding, body, shared ? 'shared' : 'once');
     if (!isThenable(made)) return this.keep(coding, made);
@@ -107,38 +106,37 @@ export class CachedBody {
   }
 }
 
-/** Bodies of one length that are compared with a new one; more would make the comparison dearer than the compression. */
+/** Bodies of one length that a new one is compared with: comparing with more could cost more than compressing it. */
 const MAX_PER_LENGTH = 8;
-/** Slots for bodies that were seen once; a newer one may take the slot of an older one. */
+/** Slots for tags of bodies that came once; a newer one overwrites an older one. */
 const SEEN_SLOTS = 1024;
 
-/** One body takes at most a tenth of the cache, so that none evicts all others; a body shared by decorator takes at most half. */
-const MAX_SHARE = 10;
-const MAX_SHARE_OF_OTHERS = 2;
+/** Largest body as a part of the cache, so that one does not evict all others: a tenth; half for `@SharedResponse()`. */
+const REPEATED_PART = 1 / 10;
+const SHARED_PART = 1 / 2;
 
-/** Bodies and their encodings, bounded by bytes, the least recently used evicted first. */
+/** Bodies and their encodings, bounded by bytes; evicts the least recently used first. */
 export class ContentCache {
   private readonly byLength = new Map<number, CachedBody[]>();
-  /** Entries in the order of use. */
+  /** The least recently used first. */
   private readonly entries = new Set<CachedBody>();
   private readonly seen = new Uint32Array(SEEN_SLOTS);
   private held = 0;
 
   constructor(private readonly maxBytes: number) {}
 
-  /** Bytes in use: bodies, all their encodings and the entries' own overhead. */
   get bytes(): number {
     return this.held;
   }
 
-  /** Finds a body that was added, by exact comparison. */
+  /** Compares exactly. */
   find(body: Body): CachedBody | null {
     const found = this.byLength.get(body.length)?.find((candidate) => candidate.matches(body)) ?? null;
     if (found !== null) this.touch(found);
     return found;
   }
 
-  /** Whether a body has come before, by its tag: bodies that never repeat are not kept. */
+  /** Whether a body with this tag has come before, and remembers that it came now. */
   hasSeen(tag: string): boolean {
     const sum = crc32(tag);
     const slot = sum % SEEN_SLOTS;
@@ -151,15 +149,14 @@ export class ContentCache {
     return this.entries.has(entry);
   }
 
-  /** Marks an entry as used. */
   touch(entry: CachedBody): void {
     if (this.entries.delete(entry)) this.entries.add(entry);
   }
 
-  /** Adds a body that {@link find} finds; null when it is too large. */
-  add(body: Body): CachedBody | null {
+  /** Adds a body for {@link find}; null when it is too large. */
+  addRepeated(body: Body): CachedBody | null {
     const { length } = body;
-    const entry = this.enter(body, this.maxBytes / MAX_SHARE, 0, (evicted) => {
+    const entry = this.addEntry(body, this.maxBytes * REPEATED_PART, 0, (evicted) => {
       const others = this.byLength.get(length)!.filter((other) => other !== evicted);
       if (others.length === 0) this.byLength.delete(length);
       else this.byLength.set(length, others);
@@ -171,9 +168,9 @@ export class ContentCache {
     return entry;
   }
 
-  /** Keeps a body for others, with `bytes` beside it; null when it is too large. `onEvicted` is called when it has gone. */
-  keep(body: Body, bytes: number, onEvicted: CachedBody['onEvicted']): CachedBody | null {
-    return this.enter(body, this.maxBytes / MAX_SHARE_OF_OTHERS, bytes, onEvicted);
+  /** Adds the body of a shared answer, with `bytes` for its headers and key; null when it is too large. */
+  addShared(body: Body, bytes: number, onEvicted: CachedBody['onEvicted']): CachedBody | null {
+    return this.addEntry(body, this.maxBytes * SHARED_PART, bytes, onEvicted);
   }
 
   evict(entry: CachedBody): void {
@@ -186,13 +183,13 @@ export class ContentCache {
     for (const entry of this.entries) this.evict(entry);
   }
 
-  private enter(
+  private addEntry(
     body: Body,
     maxBytes: number,
     besideBytes: number,
     onEvicted: CachedBody['onEvicted'],
   ): CachedBody | null {
-    // Refuses before a copy is made.
+    // Before the copy.
     if (body.length > maxBytes) return null;
     const entry = new CachedBody(body, (grown, bytes) => this.charge(grown, bytes), onEvicted);
     if (entry.bytes > maxBytes) return null;

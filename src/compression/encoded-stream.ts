@@ -7,12 +7,12 @@ import type { Given, Sending } from './held-head.js';
 const FLUSH_MS = 20;
 
 /**
- * The number also means a flush to Brotli and zstd. zlib's own default, a full flush, forgets the text before it, so that gzip saves
- * nothing on slow lines.
+ * Zlib's default is a full flush, which resets the dictionary: gzip would save nothing on lines that arrive slowly. The same number
+ * means a flush to Brotli and zstd.
  */
 const FLUSH = constants.Z_PARTIAL_FLUSH;
 
-/** A response that is sent through an encoder. `done` is called once; without an error when all is written. */
+/** A response that passes through an encoder. Calls `done` once: with null when all is written. */
 export class EncodedStream {
   private timer: NodeJS.Timeout | null = null;
   private ended = false;

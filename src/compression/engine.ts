@@ -16,7 +16,7 @@ import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 /** Sends the final body of a response; null for none (304). */
 export type Deliver = (body: Body | null) => void;
 
-/** Different `Accept-Encoding` headers that are remembered, and their greatest length, characters. */
+/** Bounds of remembered `Accept-Encoding` headers: their number, and the length of each, characters. */
 const MAX_NEGOTIATED = 64;
 const MAX_HEADER_LENGTH = 128;
 
@@ -31,41 +31,41 @@ const startCounters = (): HeldHead['counters'] => ({
 /** Decides for every response whether and how it is encoded. */
 export class CompressionEngine {
   readonly counters = startCounters();
-  /** Counters of the module's own paths, such as `/metrics`: nobody reads them. */
-  private readonly ownPaths = startCounters();
-  /** By `Accept-Encoding`: clients send few different ones. */
+  /** Separate counters keep the module's own paths, such as `/metrics`, out of the statistics. */
+  private readonly ownPathCounters = startCounters();
+  /** By `Accept-Encoding`: clients send few different values. */
   private readonly negotiated = new Map<string, ContentCoding | null>();
-  /** Smaller bodies go out as they are. */
   readonly thresholdBytes: number;
-  private readonly beyondSockets: readonly ContentCoding[];
+  /** Codings for requests of function platforms: their adapters take zstd for text, and break it. */
+  private readonly platformCodings: readonly ContentCoding[];
 
   constructor(
     private readonly options: ResolvedCompression,
     private readonly compressor: Compressor,
-    /** The cache of bodies; with `cache: false` for shared responses only. */
+    /** With `cache: false` it has shared answers only. */
     private readonly cache: ContentCache,
     private readonly report: OncePerCause,
   ) {
     this.thresholdBytes = options.thresholdBytes;
-    this.beyondSockets = options.encodings.filter((coding) => coding !== 'zstd');
+    this.platformCodings = options.encodings.filter((coding) => coding !== 'zstd');
   }
 
-  /** Whether a response goes out as it is because its body is small and nobody shares it. */
+  /** Whether a response goes out as it is because its body is small and no other request shares it. */
   passesSmall(state: RequestState, status: number, length: number): boolean {
     return length < this.thresholdBytes && status !== 304 && state.sharedAnswer === null;
   }
 
   /**
-   * Puts the application's own tags into `If-None-Match` and `If-Match`, for tags of encoded bodies that the client names. Returns the
-   * client's `If-None-Match` where it has changed. `If-Range` stays: ranges of an encoded body are not ranges of the application's.
+   * Replaces tags of encoded bodies in `If-None-Match` and `If-Match` by the application's tags. Returns the client's `If-None-Match`
+   * when that has changed. `If-Range` stays: a range of an encoded body is no range of the application's body.
    */
   translate(request: IncomingMessage): string | undefined {
     return translateConditions(request, () => this.negotiate(request));
   }
 
   /**
-   * Sends a whole body: as it is, encoded, or as a 304. `deliver` is called exactly once, at once where nothing has to
-   * be waited for. A compressor that fails costs the encoding, not the response.
+   * Sends a whole body: as it is, encoded, or as a 304. Calls `deliver` exactly once, before it returns when no encoding is to be
+   * waited for. When the compressor fails, the body goes out unencoded.
    */
   send(head: HeldHead, body: Body, deliver: Deliver): void {
     const { shared } = head;
@@ -94,7 +94,7 @@ export class CompressionEngine {
     else deliver();
   }
 
-  /** Gives the answer to a HEAD the headers of its GET; no length where the body of the GET would be encoded. */
+  /** Gives the answer to a HEAD the headers of its GET, without a length where the GET's body would be encoded. */
   sendHead(head: HeldHead, body: Body | null): void {
     if (head.status === 304) return this.sendNothing(head, () => {});
     const length = body === null ? head.length : Buffer.byteLength(body);
@@ -106,16 +106,13 @@ export class CompressionEngine {
     head.remove('content-length');
   }
 
-  /**
-   * Returns the encoder of a stream whose head is about to be sent, and changes the head for it. Null: the stream stays as it is,
-   * also when its length is known: clients show their progress by it.
-   */
+  /** The encoder of a stream whose head is about to be sent, and is changed for it. Null for one with a length: clients show progress by it. */
   openStream(head: HeldHead): Encoder | null {
     if (head.method === 'HEAD') {
       this.sendHead(head, null);
       return null;
     }
-    // Requests that wait for it need not wait for its end.
+    // A stream is not shared: requests that wait for it run the handler themselves.
     if (head.shared instanceof SharedFlight) head.shared.close(true);
     if (head.length !== null) return null;
     const coding = this.choose(head);
@@ -127,7 +124,7 @@ export class CompressionEngine {
   }
 
   countersFor({ knownRoute }: RequestState): HeldHead['counters'] {
-    return knownRoute?.isOwn === true ? this.ownPaths : this.counters;
+    return knownRoute?.isOwn === true ? this.ownPathCounters : this.counters;
   }
 
   /** Reports a failure once for each cause. */
@@ -139,7 +136,7 @@ export class CompressionEngine {
     );
   }
 
-  /** Delivers an answer, and then gives it to those who wait for it. */
+  /** Delivers an answer to its own client, and then to the requests that wait for it. */
   private deliverToAll(flight: SharedFlight, deliver: () => void): void {
     try {
       deliver();
@@ -153,7 +150,7 @@ export class CompressionEngine {
     this.cache.touch(entry);
   }
 
-  /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
+  /** The coding for this response and client; adds `Vary` where other clients may get another one. */
   private choose(head: HeldHead): ContentCoding | null {
     if (!head.isEncodable) return null;
     addVary(head);
@@ -163,8 +160,8 @@ export class CompressionEngine {
   private negotiate({ headers, socket }: IncomingMessage): ContentCoding | null {
     const accepted = headers['accept-encoding'];
     if (typeof accepted !== 'string') return null;
-    // Adapters of function platforms have sockets of their own. They take zstd for text, and break it.
-    if (!(socket instanceof Socket)) return negotiate(accepted, this.beyondSockets);
+    // Only adapters of function platforms have no socket of Node's.
+    if (!(socket instanceof Socket)) return negotiate(accepted, this.platformCodings);
     const known = this.negotiated.get(accepted);
     if (known !== undefined) return known;
     const coding = negotiate(accepted, this.options.encodings);
@@ -173,9 +170,9 @@ export class CompressionEngine {
     return coding;
   }
 
-  /** Sends a body as this client wants it: plain, encoded, or as a 304. `shared`: where the body is kept for other requests. */
+  /** Sends a body as this client accepts it: plain, encoded, or as a 304. `shared`: the cache entry of a shared answer. */
   private represent(head: HeldHead, body: Body, shared: CachedBody | null, deliver: Deliver): void {
-    // An unencoded body below the threshold suits every client: no `Vary`.
+    // A small body is the same for every client: it needs no `Vary`.
     const isSmall = this.isSmall(body);
     const coding = isSmall ? null : this.choose(head);
     const mayRepeat = !isSmall && this.options.cache !== null && head.shared === null && mayKeep(head, head.method);
@@ -189,9 +186,9 @@ export class CompressionEngine {
     if (coding === null) return sendPlain();
     // Compares before it encodes: a 304 needs no encoding.
     if (isKnown(head, tag, coding)) return deliver(null);
-    // Most bodies never repeat: one is kept when it comes for the second time.
+    // Most bodies never repeat: the cache takes one when it comes for the second time.
     const isRepeated = entry === null && mayRepeat && this.cache.hasSeen(tag ?? makeTag(body));
-    const source = (isRepeated ? this.cache.add(body) : entry) ?? toBytes(body, 'utf8');
+    const source = (isRepeated ? this.cache.addRepeated(body) : entry) ?? toBytes(body, 'utf8');
     const finish = (encoded: Buffer | null): void => {
       if (encoded === null) return sendPlain();
       head.set('content-encoding', coding);
@@ -214,11 +211,10 @@ export class CompressionEngine {
   }
 
   private encode(head: HeldHead, coding: ContentCoding, source: CachedBody | Uint8Array): Encoded {
-    if (source instanceof CachedBody) return source.encoded(coding, this.compressor, head.shared !== null);
+    if (source instanceof CachedBody) return source.encode(coding, this.compressor, head.shared !== null);
     return this.compressor.encode(coding, source, 'once', () => !head.gone);
   }
 
-  /** The cached form of a body that has come twice before. */
   private findRepeated(head: HeldHead, body: Body): CachedBody | null {
     const known = this.cache.find(body);
     if (known !== null) head.counters.cacheHits += 1;
@@ -230,14 +226,13 @@ export class CompressionEngine {
     return typeof tag === 'string' ? tag : null;
   }
 
-  /** The application's tag, else one made of the body. Every body that may be kept has one: a tag that comes and goes helps no cache. */
+  /** The application's tag, else one of the body, also for a client that gets no coding: a tag that comes and goes helps no cache. */
   private findTag(head: HeldHead, body: Body, entry: CachedBody | null): string | null {
     if (head.header('etag') !== undefined) return this.readTag(head);
-    if (!head.tags || !mayKeep(head, head.method)) return null;
+    if (!head.mayAddTag || !mayKeep(head, head.method)) return null;
     return entry?.tag ?? makeTag(body);
   }
 
-  /** Below the threshold a coding gains nothing: the response is one segment either way. */
   private isSmall(body: Body): boolean {
     const { thresholdBytes } = this;
     if (body.length === 0) return true;
@@ -251,7 +246,6 @@ function addVary(head: HeldHead): void {
   head.set('vary', varyWithAcceptEncoding(head.header('vary')));
 }
 
-/** Bytes of an encoded response, before and after. */
 export function countEncoded({ counters }: HeldHead, bytesIn: number, bytesOut: number): void {
   counters.compressed += 1;
   counters.bytesIn += bytesIn;

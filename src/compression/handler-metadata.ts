@@ -23,7 +23,7 @@ function refuseMisplaced(modules: ModulesContainer): void {
   for (const { metatype } of listWrappers(modules)) {
     if (typeof metatype !== 'function') continue;
     for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype ?? {}))) {
-      // The constructor is the class: its metadata is for the routes that it may have.
+      // The constructor is the class itself: a class decorator's metadata is meant for its routes.
       if (name === 'constructor' || typeof value !== 'function' || servesRoute(value as object)) continue;
       const where = `${metatype.name}.${name}`;
       if (Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) throw needsGet(where, 'no route');
@@ -48,7 +48,7 @@ function checkShared(site: ControllerMethod): void {
   if (site.requestMethod !== RequestMethod.GET || site.sendsEvents) {
     throw needsGet(site.handler.name, site.sendsEvents ? '@Sse()' : RequestMethod[site.requestMethod]);
   }
-  // Every other guard decides before an answer is found, in any order of the decorators.
+  // Moves ours behind all others, whatever the order of the decorators: a guard that rejects must win over a kept answer.
   const guards = (Reflect.getMetadata(GUARDS_METADATA, site.method) ?? []) as unknown[];
   const own = guards.filter((guard) => guard instanceof SharedResponseGuard);
   if (guards.at(-1) instanceof SharedResponseGuard) return;

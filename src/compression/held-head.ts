@@ -18,11 +18,10 @@ export const hasGone = (response: AnyResponse): boolean => response.destroyed ||
 /** `writeHead`'s headers: an object, or a list of names and values. */
 type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefined;
 
-/** The head of a response that the application has given, and Node has not sent. */
+/** Status and headers that the application has set, and Node has not sent. */
 export class HeldHead implements ResponseHead {
-  /** The status when the application had answered: a change while the body is being encoded comes too late. */
+  /** As the application answered: a change while the body is being encoded comes too late. */
   status: number;
-  /** Neither its route nor the head forbids a coding. */
   readonly isEncodable: boolean;
   private readonly prototype: ServerResponse;
 
@@ -31,12 +30,12 @@ export class HeldHead implements ResponseHead {
     readonly request: IncomingMessage,
     private readonly response: AnyResponse,
     readonly counters: Omit<CompressionStats, 'cacheBytes'>,
-    /** The client's own `If-None-Match`, which the application may see otherwise. */
+    /** The client's own `If-None-Match`, where the application reads a translated one. */
     private readonly ifNoneMatch: string | undefined,
   ) {
     this.status = response.statusCode;
     this.prototype = Object.getPrototypeOf(response) as ServerResponse;
-    // The handler has answered: the client's conditional headers become visible again.
+    // The handler of a shared answer has ended: the conditional headers that were hidden from it come back.
     if (state.hiddenConditions !== null) Object.assign(request.headers, state.hiddenConditions);
     this.isEncodable = !this.isUncompressed && mayEncode(this);
   }
@@ -45,33 +44,31 @@ export class HeldHead implements ResponseHead {
     return this.request.method ?? 'GET';
   }
 
-  /** The client has gone: work for it alone is wasted. */
   get gone(): boolean {
     return hasGone(this.response);
   }
 
-  /** Others wait for this response (a flight), or it was kept for others before; null for a response of its own. */
+  /** A flight, for whose answer others wait; a kept answer, which this response is; or null for a response of its own. */
   get shared(): SharedFlight | KeptResponse | null {
     return this.state.sharedAnswer as SharedFlight | KeptResponse | null;
   }
 
-  /** `@NoCompression()` decorates its handler. */
   get isUncompressed(): boolean {
     return this.state.uncompressed;
   }
 
-  /** The head itself lets the response go out as it is. */
+  /** The response can go out as it is, whatever its body. */
   get passes(): boolean {
     return this.shared === null && this.status !== 304 && !this.isEncodable;
   }
 
-  /** A kept answer replaces the body of this response. */
+  /** A kept answer's body replaces the one of this response. */
   get isKept(): boolean {
     return this.shared instanceof KeptResponse && this.status === 200;
   }
 
-  /** Whether a response without a tag may get one: false where Express's tags are switched off. */
-  get tags(): boolean {
+  /** False where the application has switched Express's tags off. */
+  get mayAddTag(): boolean {
     return this.response.app?.get?.('etag') !== false;
   }
 
@@ -94,7 +91,7 @@ export class HeldHead implements ResponseHead {
     return this.request.headers[name];
   }
 
-  /** While the head is held, the application reads that it is sent, and later changes of it throw. */
+  /** While the head is held, `headersSent` is true for the application, and changes of the head throw. */
   showAnswered(): void {
     Object.setPrototypeOf(this.response, extendAnswered(this.prototype));
   }
@@ -127,7 +124,7 @@ export function readGivenHead([status, second, third]: readonly unknown[]): Give
   return { status: Number(status) | 0, reason, headers };
 }
 
-/** The body's length in headers of the most common form; NaN without it. */
+/** The declared length when headers are a plain object, the common form; else NaN. */
 export function readLength({ headers }: GivenHead): number {
   if (headers === null || headers === undefined || Array.isArray(headers)) return Number.NaN;
   return Number(headers['content-length']);
@@ -137,9 +134,8 @@ export function readLength({ headers }: GivenHead): number {
 const REFUSED = /[^\t\x20-\x7e\x80-\xff]/;
 
 /**
- * Sets a head on the response, as `writeHead` does. False, and nothing is set, for a list of headers, which goes out unencoded, and for
- * a status or reason that Node refuses.
- * @throws Node's own error for a header that it refuses
+ * Sets a head on the response, as `writeHead` does. False, with nothing set, for a list of headers, whose response goes out as it is,
+ * and for a status or reason that Node refuses. @throws Node's own error for a header that Node refuses
  */
 export function applyHead(response: ServerResponse, { status, reason, headers }: GivenHead): boolean {
   if (Array.isArray(headers) || !(status >= 100 && status <= 999)) return false;
@@ -163,7 +159,7 @@ export function applyHead(response: ServerResponse, { status, reason, headers }:
 
 export type Given = [chunk?: unknown, encoding?: unknown, callback?: unknown];
 
-/** Functions of a response that every way of answering calls. */
+/** Every way of answering calls one of these functions of a response. */
 export interface Sending {
   writeHead: (...head: unknown[]) => ServerResponse;
   write: (...chunk: Given) => boolean;
@@ -171,17 +167,17 @@ export interface Sending {
   flushHeaders: () => void;
 }
 
-/** The holder of a response. */
+/** {@link HeldResponse}, as the functions and properties of its response read it. */
 export interface Hold extends Sending {
-  /** Whether the application has given a head that is not sent yet, or a stream's encoder has not ended. */
+  /** The application has given a head that is not sent yet, or a stream's encoder has not ended. */
   readonly holdsHead: boolean;
-  /** Whether the application has ended a response that is not sent yet. */
+  /** The application has ended a response that is not sent yet. */
   readonly hasEnded: boolean;
   readonly needsDrain: boolean;
 }
 const heldBy = (response: ServerResponse): Hold => findState(response)!.heldResponse as Hold;
 
-/** Functions that lead to a response's `HeldResponse`. All responses share them: closures for each would cost more. */
+/** Call the response's `HeldResponse`. All responses share these functions: closures for each would cost more. */
 export const STAND_INS: Sending = {
   writeHead(this: ServerResponse, ...head) {
     return heldBy(this).writeHead(...head);
@@ -209,8 +205,8 @@ const CHANGES = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'] as c
 const answeredPrototypes = new WeakMap<object, object>();
 
 /**
- * Extends a response's prototype by properties of a head that was given and is not sent. It stays afterwards: a second change of the
- * prototype would cost Node's own functions their inline caches. Own properties would make each response a slow object.
+ * A prototype over the response's own that shows a held head as sent. It stays after the head is sent: a second change of prototype
+ * costs Node's functions their inline caches. Own properties would make each response a slow object.
  */
 export function extendAnswered(prototype: object): object {
   const known = answeredPrototypes.get(prototype);

@@ -10,11 +10,11 @@ export interface FastifyApplication {
   register(plugin: FastifyPlugin): PromiseLike<unknown>;
 }
 
-/** Given other parameters, the plugin loses its own default quality, and zlib's is 11. */
 const OPTIONS = {
-  // The default for request bodies is on: one of 89 bytes can make a decoder allocate 16 MB.
   global: false,
+  // On by default: a request body of 89 bytes can make a decoder allocate 16 MB.
   globalDecompression: false,
+  // Any parameters replace all of the plugin's own, so the quality must be among them: zlib's default is 11.
   brotliOptions: {
     params: {
       [zlib.constants.BROTLI_PARAM_QUALITY]: 4,
@@ -25,14 +25,14 @@ const OPTIONS = {
 
 /** Registers `@fastify/compress` with safe levels for `reply.compress()`, where it is installed and the application has not. */
 export async function registerReplyCompress(fastify: FastifyApplication): Promise<void> {
-  // A plugin that main.ts has registered without awaiting it is visible after this.
+  // Waits for plugins that main.ts has registered without awaiting them.
   await fastify.after();
   if (fastify.hasPlugin('@fastify/compress')) return;
   const loaded = await installedPeer('@fastify/compress', () => import('@fastify/compress'));
   if (loaded === null) return;
   const compress = loaded.default as unknown as FastifyPlugin;
   const plugin: FastifyPlugin = (instance, _options, done) => {
-    // The plugin sets `reply.compress()` in a hook. Undeclared, the name stays free for an application that registers it later.
+    // Without its declaration the name `compress` stays free: an application may still register the plugin itself, later.
     const undeclared = Object.create(instance, { decorateReply: { value: () => instance } }) as object;
     compress(undeclared, OPTIONS, done);
   };

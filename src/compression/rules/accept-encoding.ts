@@ -16,7 +16,7 @@ export const supportedCodings: readonly ContentCoding[] = CONTENT_CODINGS.filter
 
 /** Weight of a member: RFC 9110 section 12.4.2, but any number of decimals. */
 const WEIGHT = /^(?:0(?:\.\d*)?|1(?:\.0*)?)$/;
-/** Which coding to send a client that accepts any (`*`): its decoders are unknown, so the oldest comes first. */
+/** For a client that accepts any coding (`*`): its decoders are unknown, so the oldest coding comes first. */
 const SAFEST_FIRST: readonly ContentCoding[] = ['gzip', 'br', 'deflate', 'zstd'];
 
 /**

@@ -7,15 +7,15 @@ import { hasMember } from './policy.js';
 const weaken = (tag: string): string => (tag === '' || tag.startsWith('W/') ? tag : `W/${tag}`);
 
 /**
- * The tag of an encoded representation: another for each coding, and weak, since its bytes depend on the level. One semicolon for a
- * tag that was weak before, two for a strong one, so that it can be given back.
+ * The tag of an encoded body: another for each coding, and weak, since its bytes depend on the level. `;` marks a tag that was weak
+ * before, `;;` a strong one, so that `restoreTags()` returns the application's own.
  */
 export const tagRepresentation = (tag: string, coding: ContentCoding): string =>
   tag.endsWith('"') ? weaken(`${tag.slice(0, -1)}${tag.startsWith('W/') ? ';' : ';;'}${coding}"`) : tag;
 
 const REPRESENTATION = /W\/"([^"]*?)(;{1,2})(zstd|br|gzip|deflate)"/g;
 
-/** The application's tags in place of those of encoded representations; `coding`: of this one only, null for all. */
+/** Replaces tags of encoded bodies by the application's; of one `coding` only, or of all with null. */
 export const restoreTags = (header: string, coding: string | null): string =>
   header.replace(REPRESENTATION, (all, opaque: string, mark: string, of: string) => {
     if (coding !== null && of !== coding) return all;
@@ -26,8 +26,8 @@ const IF_MATCH = 'if-match';
 const IF_NONE_MATCH = 'if-none-match';
 
 /**
- * Puts the application's own tags into a request that names ours: in `If-Match` all, in `If-None-Match` those of the coding that the
- * answer would have. Runs before any reader of its headers. Returns the former `If-None-Match`, where that has changed.
+ * Puts the application's tags into a request that names tags of encoded bodies: all in `If-Match`; in `If-None-Match` those of the
+ * coding that the answer would have. Returns the former `If-None-Match` when that has changed.
  */
 export function translateConditions(request: IncomingMessage, coding: () => ContentCoding | null): string | undefined {
   if (!mayHaveConditions(request)) return undefined;
@@ -41,7 +41,7 @@ export function translateConditions(request: IncomingMessage, coding: () => Cont
   return ifNoneMatch;
 }
 
-/** Reads raw headers: the parsed ones are made at their first use. Requests of function platforms have parsed headers alone. */
+/** Reads raw headers, since Node parses them at the first use of `headers`. Requests of function platforms have no raw ones. */
 function mayHaveConditions({ rawHeaders }: IncomingMessage): boolean {
   if (rawHeaders.length === 0) return true;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -58,7 +58,7 @@ export function namesTag(ifNoneMatch: string, tag: string): boolean {
   return given.some((each) => weaken(each) === weaken(tag));
 }
 
-/** A 304 of the application's own names the representation that the client has: a cache finds its 200 by the tag (RFC 9111 section 4.3.4). */
+/** Gives an application's own 304 the tag that the client named: a cache finds its 200 by it (RFC 9111 section 4.3.4). */
 export function tagAsNamed(head: HeldHead): void {
   const tag = head.header('etag');
   const named = head.requestHeader(IF_NONE_MATCH)?.match(REPRESENTATION) ?? [];
@@ -67,8 +67,8 @@ export function tagAsNamed(head: HeldHead): void {
 }
 
 /**
- * Puts the tag of its representation on a response, made from `base`: the application's, or one of its content. True where the client
- * has that already; the response is then a 304 without a body (RFC 9110 section 13).
+ * Sets the tag of a body in a coding, made from the unencoded body's tag `base`. True if the client has that body: the response is then
+ * a 304 (RFC 9110 section 13).
  */
 export function isKnown(head: HeldHead, base: string | null, coding: ContentCoding | null): boolean {
   if (base === null) return false;

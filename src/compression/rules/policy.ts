@@ -1,7 +1,7 @@
 /** The value of a response header as frameworks store it. */
 export type FieldValue = string | number | readonly string[] | undefined;
 
-/** A null header, as one copied from an answer that lacks it, counts as absent. Frameworks accept it, whatever their types declare. */
+/** Null counts as absent: frameworks accept a header of null, for example copied from an answer without it. */
 export const present = (value: FieldValue | null): FieldValue => value ?? undefined;
 
 const joinLines = (value: FieldValue | null): string => (Array.isArray(value) ? value.join(',') : String(value ?? ''));
@@ -45,7 +45,7 @@ export function varyWithAcceptEncoding(value: FieldValue): string {
 const COMPRESSIBLE =
   /^(?:text\/(?!event-stream$).+|.+[/+](?:json|xml|text|yaml)|application\/(?:javascript|ecmascript|x-javascript|typescript|json5|jsonl|ndjson|x-ndjson|x-json-stream|geojson|graphql|manifest|sql|rtf|toml|wasm|x-www-form-urlencoded|x-sh|x-yaml|vnd\.ms-fontobject)|font\/(?:otf|ttf|collection)|image\/(?:bmp|x-icon|vnd\.microsoft\.icon))$/;
 
-/** The type that frameworks give to JSON: most answers have it. */
+/** Compared first: most answers have it. */
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** Whether bodies of this `Content-Type` get smaller. */
@@ -61,7 +61,7 @@ export interface ResponseHead {
   header(name: string): FieldValue;
 }
 
-/** Headers of an application that frames the body itself, serves parts of it, or sends its digest (RFC 9530, RFC 3230). */
+/** With these headers the application frames the body itself, serves parts of it, or sends its digest (RFC 9530, RFC 3230). */
 const ITS_OWN = [
   'content-range',
   'accept-ranges',
@@ -76,7 +76,7 @@ const ITS_OWN = [
 /** Whether a content coding may be applied to the response at all, whatever the client accepts (RFC 9110, 9111). */
 export function mayEncode(head: ResponseHead): boolean {
   const { status } = head;
-  // A part (206) counts bytes of the requested representation; the others have no body, or report an error.
+  // 206 counts bytes of the unencoded body; the others have no body, or report an error.
   if (status < 200 || status === 204 || status === 205 || status === 206 || status === 304 || status >= 400)
     return false;
   const type = head.header('content-type');

@@ -18,19 +18,19 @@ import {
 export type Headers = Readonly<Record<string, FieldValue>>;
 type KeptHeader = readonly [string, string | number | readonly string[]];
 
-/** An answer that is kept, and serves later requests. */
+/** An answer that serves later requests. */
 export class KeptResponse {
   constructor(
     readonly entry: CachedBody,
-    /** The headers that the handler and its interceptors have set; headers set before it belong to each request. */
+    /** Set by the handler and its interceptors. Headers set before them are not kept: each request gets its own. */
     readonly headers: readonly KeptHeader[],
     /** Monotonic milliseconds. */
     readonly expiresMs: number,
-    /** Until then it serves while the next one is made, monotonic milliseconds. */
+    /** How long it serves while the next answer is made, monotonic milliseconds. */
     readonly staleUntilMs: number,
-    /** Its headers allow it for known callers too. */
+    /** Its headers allow it for callers with a sign too. */
     private readonly isPublic: boolean,
-    /** Monotonic milliseconds; null: its headers give caches no lifetime. */
+    /** Monotonic milliseconds; null when its headers give it no lifetime, and so no age. */
     private readonly bornMs: number | null,
   ) {}
 
@@ -39,9 +39,8 @@ export class KeptResponse {
     return this.bornMs === null ? null : Math.floor((nowMs - this.bornMs) / 1_000);
   }
 
-  /** `own`: the request is of a known caller, whom only a public answer serves. */
-  serves(own: boolean): boolean {
-    return this.isPublic || !own;
+  serves(sign: CallerSign | null): boolean {
+    return this.isPublic || sign === null;
   }
 }
 
@@ -50,18 +49,18 @@ interface SharedHead extends ResponseHead {
   headers(): Headers;
 }
 
-/** The sign of a known caller: a header, or the option `unit`. */
+/** Shows who calls: a header, or the option `unit`. A caller with a sign gets an answer of its own, unless that is public. */
 export type CallerSign = 'Authorization' | 'Cookie' | 'unit';
 
-/** The application of a route. */
+/** Parts of the application that its routes use. */
 export interface SharedRouteHost {
   readonly cache: ContentCache;
   readonly nowMs: MonotonicClock;
   readonly units: Pick<RequestUnits, 'isForSomebody'>;
   /** Logs once why an answer of this route is not shared. */
   notShared(this: void, reason: string): void;
-  /** Logs once that known callers get answers of their own. */
-  gaveOwn(this: void, sign: CallerSign): void;
+  /** Logs once that callers with a sign get answers of their own. */
+  ownAnswerGiven(this: void, sign: CallerSign): void;
 }
 
 /** The part of a route that a flight uses. */
@@ -76,12 +75,11 @@ interface FlightRoute {
 
 type Result = KeptResponse | 'not-shareable' | 'abandoned' | 'late';
 
-/** One run of the handler whose answer others wait for, for a while. Ends exactly once. */
+/** One run of the handler while other requests wait for its answer (single flight). Ends exactly once. */
 export class SharedFlight {
   readonly result: Promise<Result>;
   private resolve!: (result: Result) => void;
-  /** The answer is unknown yet. */
-  private flying = true;
+  private isOpen = true;
   private kept: KeptResponse | null = null;
   private readonly deadline: NodeJS.Timeout;
 
@@ -90,18 +88,18 @@ export class SharedFlight {
     readonly key: string,
     readonly previous: KeptResponse | null,
     private readonly headersBefore: Headers,
-    /** Sign of a known caller, whose answer serves others only where its headers allow it. */
-    private readonly own: CallerSign | null,
-    /** No request waits beyond it, monotonic milliseconds. */
+    /** With a sign, the answer serves others only if it is public. */
+    private readonly sign: CallerSign | null,
+    /** Requests wait until then, monotonic milliseconds. */
     readonly lateMs: number,
   ) {
     this.result = new Promise((resolve) => (this.resolve = resolve));
-    this.deadline = setTimeout(() => this.late(), lateMs - route.host.nowMs()).unref();
+    this.deadline = setTimeout(() => this.releaseWaiters(), lateMs - route.host.nowMs()).unref();
   }
 
-  /** Keeps the answer if it may serve others, and returns the entry of its body; else ends the flight and returns null. */
+  /** Keeps an answer that may serve others, and returns its cache entry; else ends the flight, and returns null. */
   keep(head: SharedHead, body: Body): CachedBody | null {
-    if (!this.flying) return null;
+    if (!this.isOpen) return null;
     const { route } = this;
     const mayServe = this.mayServeOthers(head);
     const headers = this.listChanged(head);
@@ -118,38 +116,35 @@ export class SharedFlight {
     const bornMs = freshMs === Number.POSITIVE_INFINITY ? null : now;
     const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : route.ttlMs;
     this.kept = new KeptResponse(entry, headers, expiresMs, expiresMs + staleMs, isForAll(control), bornMs);
-    this.flying = false;
+    this.isOpen = false;
     return entry;
   }
 
-  /**
-   * Publishes the answer once it is encoded as its predecessor was: until then the predecessor is served, so that no request waits
-   * for a compression.
-   */
+  /** Replaces the previous answer once the new one has the same encodings: until then the previous one serves, and no request waits. */
   async publish(compressor: Compressor): Promise<void> {
     const { kept, previous } = this;
     if (kept === null) return;
     const codings = new Set([...kept.entry.codings, ...(previous?.entry.codings ?? [])]);
     // A failing compressor is reported where the body is sent; the answer itself is fine.
-    await settleAll([...codings].map(async (coding) => kept.entry.encoded(coding, compressor, true)));
+    await settleAll([...codings].map(async (coding) => kept.entry.encode(coding, compressor, true)));
     this.end(kept);
   }
 
   /** The response is over and nothing was kept: a stream, or a client that left before the handler had answered. */
   close(answered: boolean): void {
-    if (!this.flying) return;
+    if (!this.isOpen) return;
     if (answered) this.route.host.notShared('it is a stream, or was written around the framework');
     this.end(answered ? 'not-shareable' : 'abandoned');
   }
 
-  /** Releases the waiters; a late answer serves later requests. */
-  private late(): void {
+  /** The handler goes on: its late answer still serves later requests. */
+  private releaseWaiters(): void {
     this.route.free(this);
     this.resolve('late');
   }
 
   private end(result: Exclude<Result, 'late'>): void {
-    this.flying = false;
+    this.isOpen = false;
     clearTimeout(this.deadline);
     if (typeof result === 'string') this.route.free(this, this.kept);
     else this.route.replace(this, result);
@@ -165,8 +160,8 @@ export class SharedFlight {
       return false;
     }
     if (!this.coversVary(head.header('vary'))) return false;
-    if (this.own === null || isForAll(control)) return true;
-    this.route.host.gaveOwn(this.own);
+    if (this.sign === null || isForAll(control)) return true;
+    this.route.host.ownAnswerGiven(this.sign);
     return false;
   }
 
@@ -181,7 +176,7 @@ export class SharedFlight {
     return false;
   }
 
-  /** Headers that the handler has set or changed, and all that describe the body. */
+  /** Headers that were set or changed since the handler began, and all that describe the body. */
   private listChanged(head: SharedHead): readonly KeptHeader[] {
     const kept: KeptHeader[] = [];
     for (const [name, value] of Object.entries(head.headers())) {
@@ -204,10 +199,10 @@ const CORS_MEMBERS: ReadonlySet<string> = new Set([
   'access-control-request-private-network',
 ]);
 
-/** Headers that describe the body: kept whichever layer has set them, even to the value of another request. */
+/** These describe the body: kept even when they were set before the handler. */
 const DESCRIBES_BODY = /^(?:content-(?!security-policy|length)|cache-control$|etag$|expires$|last-modified$)/;
 
-/** With these a cache that others share serves nothing stale (RFC 9111 sections 5.2.2.2, 5.2.2.8, 5.2.2.10). */
+/** These forbid stale answers of shared caches (RFC 9111 sections 5.2.2.2, 5.2.2.8, 5.2.2.10). */
 const MUST_BE_FRESH = ['must-revalidate', 'proxy-revalidate', 's-maxage'];
 
 /** Freshness lifetime by the answer's own `Cache-Control` (RFC 9111 section 4.2.1), milliseconds. */
@@ -218,5 +213,5 @@ function readFreshMs(control: FieldValue): number {
   return Number.isNaN(seconds) ? 0 : seconds * 1000;
 }
 
-/** Whether an answer to a known caller may serve others (RFC 9111 section 3.5). */
+/** Whether the answer to a caller with a sign may serve others (RFC 9111 section 3.5). */
 const isForAll = (control: FieldValue): boolean => hasMember(control, 'public') || hasMember(control, 's-maxage');

@@ -23,15 +23,15 @@ export const readSharedOptions = (handler: object): SharedResponseOptions | unde
  * only for the one that makes the answer. When it has expired, one request makes the next while the others still get it.
  * An answer with `Set-Cookie`, `private` or `no-store`, a stream, or a status other than 200 serves its own request only.
  *
+ * A request with `Authorization`, `Cookie` or somebody for `unit` gets an answer of its own, unless the answer is `public` or has
+ * `s-maxage`, or the decorator has a `varyBy` or `forEveryone: true`.
+ *
  * For GET handlers; on anything else the boot stops with `PERF_ERR_DECORATOR`.
  *
  * @example
  * ```ts
  * @Get('flights') @SharedResponse({ ttlMs: 15_000 }) flights() { … }
  * ```
- * A request with `Authorization`, `Cookie` or somebody for `unit` gets an answer of its own, unless the answer is `public` or has
- * `s-maxage`, or the decorator has a `varyBy` or `forEveryone: true`.
- *
  * @throws PERF_ERR_OPTION naming the handler and the option; PERF_ERR_DECORATOR where the method has one already
  */
 export function SharedResponse(options: SharedResponseOptions): MethodDecorator {
@@ -45,7 +45,7 @@ export function SharedResponse(options: SharedResponseOptions): MethodDecorator 
       );
     }
     table.read(options, `${where} @SharedResponse`);
-    // The second one's guard would wait for the answer that the first one's has begun.
+    // The second guard would wait, for `waitMs`, for the answer that the first has begun.
     if (Reflect.hasOwnMetadata(SHARED_RESPONSE_METADATA, method)) {
       throw new PerfError(
         'PERF_ERR_DECORATOR',
@@ -81,8 +81,8 @@ interface HttpResponse {
 }
 
 /**
- * The last guard of a `@SharedResponse()` handler: sends a kept answer, waits for one, or lets the request make it. Earlier interceptors
- * could bypass an interceptor, or transform a kept answer again. Applications share the class's metadata, so the guard has no state.
+ * The last guard of a `@SharedResponse()` handler: sends a kept answer, waits for one, or lets the handler make it. Not an interceptor:
+ * those outside of it would transform a kept answer again. Without state, since applications share the metadata of a class.
  */
 export class SharedResponseGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -90,7 +90,7 @@ export class SharedResponseGuard implements CanActivate {
     const request = context.getArgByIndex<HttpRequest>(0);
     const state = findState(request) ?? storedRequest() ?? null;
     const routes = state?.owner.sharedAnswers ?? null;
-    // A HEAD runs the handler, which serves it as well. A GET with a body would put its own into the answer of everybody.
+    // HEAD runs the handler. A GET with a body does as well: the body is not in the key.
     if (state === null || routes === null || (request.method ?? 'GET') !== 'GET' || hasBody(request.headers))
       return true;
     const shared = routes.find(context.getClass(), context.getHandler()) as SharedRoute;
@@ -98,7 +98,7 @@ export class SharedResponseGuard implements CanActivate {
       urls: readTargets(request),
       hosts: readHosts(request.headers),
       request,
-      // `unit` reads results of guards: this one is the last of them.
+      // `unit` may read `request.user`, which guards before this one have set.
       sign: () => findSign(request.headers, () => shared.host.units.isForSomebody(state)),
       headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
       gone: () => state.response !== null && hasGone(state.response),
@@ -113,43 +113,43 @@ export class SharedResponseGuard implements CanActivate {
   }
 }
 
-/** An adapter's own response may be any object: there Node's is read and written. */
+/** An unknown adapter's response may be any object: Node's is read then. */
 function headersOn(response: Partial<HttpResponse>, state: RequestState): HttpResponse {
   return (typeof response.getHeaders === 'function' ? response : state.response) as HttpResponse;
 }
 
-/** The first sign of a known caller; `isForSomebody` reads `unit`, after the headers. */
+/** `isForSomebody` comes last: it calls the application's `unit`. */
 function findSign(headers: IncomingHttpHeaders, isForSomebody: () => boolean): CallerSign | null {
   if (headers.authorization !== undefined) return 'Authorization';
   if (headers.cookie !== undefined) return 'Cookie';
   return isForSomebody() ? 'unit' : null;
 }
 
-/** Function platforms give the length as a number. */
+/** `Number()`, since function platforms give the length as a number. */
 const hasBody = ({ 'content-length': length = '0', 'transfer-encoding': framing }: IncomingHttpHeaders): boolean =>
   Number(length) !== 0 || framing !== undefined;
 
-/** The host with its forwarded form: an answer may have links that are made of any of them. */
+/** An answer may have links that are made of any of these. */
 const readHosts = (headers: IncomingHttpHeaders): unknown[] =>
   ['host', ':authority', 'x-forwarded-host', 'x-forwarded-proto'].map((name) => headers[name]);
 
-/** The target as sent, followed by the routed one where middleware has rewritten it. */
+/** The URL as sent, and the routed one where middleware has rewritten it. */
 function readTargets({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string[] {
   const routed = `${baseUrl}${url}`;
   return originalUrl === undefined || originalUrl === routed ? [routed] : [originalUrl, routed];
 }
 
 /**
- * Never resolves: nothing follows an answered request, and tracers would record a thrown error. Nest's wait alone references this promise;
- * each request has its own, since one for all would retain every request.
+ * Never resolves, so that Nest does nothing more for an answered request; tracers would record a thrown error. One promise for all
+ * would retain every request that waits for it.
  */
 const answered = (): Promise<never> => new Promise(() => {});
 
 const CONDITIONS = ['if-none-match', 'if-modified-since'] as const;
 
 /**
- * Runs the handler for others too. A 304 of a framework or plugin would drop the body that others wait for: the client's conditional
- * headers are hidden until the handler has answered, and compression compares them.
+ * Lets the handler make the answer for others too. Hides the client's conditional headers until it has answered: a 304 of a framework
+ * or plugin would have no body for the others. Compression compares them afterwards.
  */
 function lead(flight: SharedFlight, state: RequestState): void {
   state.sharedAnswer = flight;
@@ -164,7 +164,7 @@ function lead(flight: SharedFlight, state: RequestState): void {
   else response.once('close', () => flight.close(response.headersSent));
 }
 
-/** Sends a kept answer, as a handler would: the application's wrappers of the response see it. */
+/** Sends a kept answer as a handler would, through the application's wrappers of the response. */
 function answer(kept: KeptResponse, state: RequestState, response: HttpResponse): void {
   state.sharedAnswer = kept;
   const age = kept.ageAt(monotonicMs());

@@ -32,7 +32,7 @@ interface Slot {
   flight: SharedFlight | null;
 }
 
-/** A request that needs an answer. */
+/** The request, as far as its route needs to know it. */
 export interface Caller {
   /** Path and query as sent, and as routed where middleware has rewritten them. */
   readonly urls: readonly unknown[];
@@ -42,13 +42,11 @@ export interface Caller {
   readonly request: unknown;
   /** Response headers that are there before the handler. */
   headers(): Headers;
-  /** The sign of a known caller; null for an unknown one. */
+  /** Null for an anonymous caller. */
   sign(): CallerSign | null;
-  /** Whether its client has left. */
   gone(): boolean;
 }
 
-/** The result of a request's search for an answer. */
 export type Admission =
   | { readonly kind: 'kept'; readonly kept: KeptResponse }
   /** Run the handler; its answer may serve others. */
@@ -59,14 +57,14 @@ export type Admission =
   | { readonly kind: 'gone' };
 
 /**
- * The shared answers of one route. One request at a time runs the handler for a key; the others wait for it, or, while an
- * expired answer is being refreshed, get that one (for at most another TTL).
+ * The shared answers of one route, by key: one request runs the handler, the others wait for its answer (single flight). While an
+ * expired answer is renewed, they get that one, for at most another TTL (stale while revalidate).
  */
 export class SharedRoute {
   private readonly slots = new Map<string, Slot>();
   readonly ttlMs: number;
   readonly waitMs: number;
-  /** Callers may get different answers under one URL. */
+  /** There is a `varyBy`. */
   readonly varies: boolean;
 
   constructor(
@@ -80,15 +78,15 @@ export class SharedRoute {
 
   /** @throws what `varyBy` throws, and PERF_ERR_DECORATOR when it returns no string */
   async admit(caller: Caller): Promise<Admission> {
-    const own = this.findOwnSign(caller);
+    const sign = this.readSign(caller);
     const key = this.writeKey(caller);
     let lateMs = this.host.nowMs() + this.waitMs;
     for (;;) {
-      const found = this.find(key, caller, own, lateMs);
+      const found = this.find(key, caller, sign, lateMs);
       if (found !== null) return found;
       const flight = this.slots.get(key)!.flight!;
       const result = await flight.result;
-      // One of those who wait takes over an abandoned answer; nobody waits longer for two flights than for one.
+      // A waiter of an abandoned flight may lead the next one. The deadline stays: two flights last no longer than one.
       lateMs = flight.lateMs;
       if (caller.gone()) return { kind: 'gone' };
       if (result === 'not-shareable') return { kind: 'alone' };
@@ -98,22 +96,22 @@ export class SharedRoute {
         );
         return { kind: 'alone' };
       }
-      if (result instanceof KeptResponse && result.serves(own !== null)) return { kind: 'kept', kept: result };
+      if (result instanceof KeptResponse && result.serves(sign)) return { kind: 'kept', kept: result };
     }
   }
 
-  /** Texts in JSON: no two different callers make one key. */
+  /** JSON keeps the parts apart: different requests never make the same key. */
   private writeKey({ hosts, urls, request }: Caller): string {
     const { varyBy } = this.options;
     const variant = varyBy === undefined ? [] : [requireText(varyBy(request as PerfRequest))];
     return JSON.stringify(hosts).toLowerCase() + JSON.stringify([urls, ...variant]);
   }
 
-  /** Decides without waiting; null while the only answer is being made. */
-  private find(key: string, caller: Caller, own: CallerSign | null, lateMs: number): Admission | null {
+  /** Null while the only answer is being made. */
+  private find(key: string, caller: Caller, sign: CallerSign | null, lateMs: number): Admission | null {
     const { kept = null, flight = null } = this.slots.get(key) ?? {};
-    const lead = (): Admission => ({ kind: 'lead', flight: this.lead(key, caller, kept, own, lateMs) });
-    if (own !== null && kept?.serves(true) !== true) return lead();
+    const lead = (): Admission => ({ kind: 'lead', flight: this.openFlight(key, caller, kept, sign, lateMs) });
+    if (sign !== null && kept?.serves(sign) !== true) return lead();
     if (kept !== null) {
       const now = this.host.nowMs();
       if (now < kept.expiresMs) return { kind: 'kept', kept };
@@ -122,34 +120,34 @@ export class SharedRoute {
     return flight === null ? lead() : null;
   }
 
-  /** The sign of a known caller, who gets an answer of their own; null: the answer may be shared. */
-  private findOwnSign(caller: Caller): CallerSign | null {
+  /** Null where the options let all callers share. */
+  private readSign(caller: Caller): CallerSign | null {
     return this.varies || this.options.forEveryone === true ? null : caller.sign();
   }
 
-  /** `own`: the answer serves others only where its headers allow it, and no request waits for it unless the previous one did. */
-  private lead(
+  /** Others wait for the flight of a caller with a sign only if the previous answer was public: this one is probably, too. */
+  private openFlight(
     key: string,
     caller: Caller,
     previous: KeptResponse | null,
-    own: CallerSign | null,
+    sign: CallerSign | null,
     lateMs: number,
   ): SharedFlight {
-    const flight = new SharedFlight(this, key, previous, caller.headers(), own, lateMs);
-    if (own !== null && previous?.serves(true) !== true) return flight;
+    const flight = new SharedFlight(this, key, previous, caller.headers(), sign, lateMs);
+    if (sign !== null && previous?.serves(sign) !== true) return flight;
     const slot = this.slots.get(key);
     if (slot === undefined) this.slots.set(key, { kept: previous, flight });
     else slot.flight = flight;
     return flight;
   }
 
-  /** Keeps the body of an answer, as the previous one where that is equal; null when it does not fit. */
+  /** Reuses the previous answer's entry when the body is equal. Null when it does not fit. */
   keepBody({ key, previous }: SharedFlight, body: Body, headers: KeptResponse['headers']): CachedBody | null {
     const { cache } = this.host;
     if (previous !== null && cache.has(previous.entry) && previous.entry.matches(body)) return previous.entry;
     const headerBytes = headers.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
-    // The cache decides what stays: an evicted body takes its slot along, so hostile URLs cannot grow the map of slots.
-    return cache.keep(body, SLOT_BYTES + 2 * (key.length + headerBytes), (evicted) => {
+    // An evicted body removes its slot: hostile URLs cannot grow the map beyond the cache.
+    return cache.addShared(body, SLOT_BYTES + 2 * (key.length + headerBytes), (evicted) => {
       const slot = this.slots.get(key);
       if (slot?.kept?.entry !== evicted) return;
       slot.kept = null;
@@ -157,7 +155,6 @@ export class SharedRoute {
     });
   }
 
-  /** Ends a flight that has made no answer for others. */
   free(flight: SharedFlight, kept: KeptResponse | null = null): void {
     const { key } = flight;
     const slot = this.slots.get(key);
@@ -168,7 +165,7 @@ export class SharedRoute {
     if (kept !== null && kept.entry !== slot?.kept?.entry) this.host.cache.evict(kept.entry);
   }
 
-  /** Ends a flight with the answer for others, unless a newer one has landed since it began. */
+  /** Keeps the answer of a flight, unless a newer flight has ended before it. */
   replace(flight: SharedFlight, kept: KeptResponse): void {
     const { key, previous } = flight;
     const slot = this.slots.get(key) ?? { kept: null, flight: null };
@@ -186,7 +183,7 @@ export class SharedRoute {
   }
 }
 
-/** Two users must not meet under `[object Object]`. */
+/** Two users must not share the key `[object Object]`. */
 function requireText(key: unknown): string {
   if (typeof key === 'string') return key;
   throw new PerfError(

@@ -28,7 +28,7 @@ describe('the content cache', () => {
   it('finds a body by what it is, never by a hash or a length alone', () => {
     const cache = new ContentCache(MIB);
     const body = 'a'.repeat(5_000);
-    const entry = cache.add(body);
+    const entry = cache.addRepeated(body);
     expect(cache.find('a'.repeat(2_500) + 'a'.repeat(2_500))).toBe(entry);
     // Differs at one place only, and not where samples are compared.
     expect(cache.find(`${'a'.repeat(4_997)}baa`)).toBeNull();
@@ -42,7 +42,7 @@ describe('the content cache', () => {
         (bodies) => {
           const cache = new ContentCache(MIB);
           for (const body of bodies) {
-            const found = cache.find(body) ?? cache.add(body)!;
+            const found = cache.find(body) ?? cache.addRepeated(body)!;
             expect(found.source).toBe(body);
           }
         },
@@ -53,7 +53,7 @@ describe('the content cache', () => {
   it('keeps its own copy of a buffer, so that writing into it afterwards changes nothing', () => {
     const cache = new ContentCache(MIB);
     const buffer = Buffer.from('a'.repeat(2_000));
-    const entry = cache.add(buffer)!;
+    const entry = cache.addRepeated(buffer)!;
     buffer.fill('b');
     expect(cache.find(buffer)).toBeNull();
     expect(Buffer.from(entry.source as Uint8Array).toString()).toBe('a'.repeat(2_000));
@@ -61,8 +61,8 @@ describe('the content cache', () => {
 
   it('holds the memory that it counts, of small bodies too: bodies and encodings have buffers of their own', async () => {
     const cache = new ContentCache(MIB);
-    const entry = cache.add(Buffer.from(text(7, 1_500)))!;
-    const encoded = await entry.encoded('gzip', new Compressor(none, 1), false);
+    const entry = cache.addRepeated(Buffer.from(text(7, 1_500)))!;
+    const encoded = await entry.encode('gzip', new Compressor(none, 1), false);
     for (const bytes of [entry.source as Buffer, encoded!]) expect(bytes.buffer.byteLength).toBe(bytes.length);
   });
 
@@ -71,8 +71,8 @@ describe('the content cache', () => {
     const compressor = new CountingCompressor();
     let most = 0;
     for (let i = 0; i < 10_000; i++) {
-      const entry = cache.add(text(i, 2_000 + (i % 500)));
-      if (entry !== null && i % 10 === 0) await entry.encoded('gzip', compressor, false);
+      const entry = cache.addRepeated(text(i, 2_000 + (i % 500)));
+      if (entry !== null && i % 10 === 0) await entry.encode('gzip', compressor, false);
       most = Math.max(most, cache.bytes);
     }
     expect(most).toBeLessThanOrEqual(MIB);
@@ -84,9 +84,9 @@ describe('the content cache', () => {
   it('evicts what was used longest ago', () => {
     const cache = new ContentCache(10 * 4_700);
     const [first, second, third, ...more] = Array.from({ length: 11 }, (_, seed) => text(seed, 3_500 + seed));
-    for (const body of [first!, second!, third!]) cache.add(body);
+    for (const body of [first!, second!, third!]) cache.addRepeated(body);
     cache.find(first!);
-    for (const body of more) cache.add(body);
+    for (const body of more) cache.addRepeated(body);
     expect(cache.find(first!)).not.toBeNull();
     expect(cache.find(second!)).toBeNull();
     expect(cache.find(third!)).not.toBeNull();
@@ -95,7 +95,7 @@ describe('the content cache', () => {
   it('keeps few bodies of one length, the newest', () => {
     const cache = new ContentCache(MIB);
     const bodies = Array.from({ length: 9 }, (_, seed) => text(seed + 10, 2_000));
-    for (const body of bodies) cache.add(body);
+    for (const body of bodies) cache.addRepeated(body);
     expect(bodies.map((body) => cache.find(body) !== null)).toEqual([false, ...bodies.slice(1).map(() => true)]);
   });
 
@@ -110,48 +110,48 @@ describe('the content cache', () => {
   it('counts what is kept beside a body, and says when that has gone', () => {
     const cache = new ContentCache(20_000);
     const gone: unknown[] = [];
-    const kept = cache.keep('x', 5_000, (entry) => gone.push(entry))!;
+    const kept = cache.addShared('x', 5_000, (entry) => gone.push(entry))!;
     expect(cache.bytes).toBeGreaterThan(6_000);
     expect(cache.find('x')).toBeNull();
     cache.evict(kept);
     expect([gone, cache.bytes]).toEqual([[kept], 0]);
-    cache.keep('x', 25_000, (entry) => gone.push(entry));
+    cache.addShared('x', 25_000, (entry) => gone.push(entry));
     expect([gone.length, cache.bytes]).toEqual([2, 0]);
   });
 
   it('takes in no body of more than a tenth of it, and no shared one of more than half of it', () => {
     const cache = new ContentCache(100_000);
-    expect(cache.add('x'.repeat(10_000))).toBeNull();
-    expect(cache.add('x'.repeat(8_000))).not.toBeNull();
-    expect(cache.keep('x'.repeat(50_000), 0, () => {})).toBeNull();
-    expect(cache.keep('x'.repeat(48_000), 0, () => {})).not.toBeNull();
+    expect(cache.addRepeated('x'.repeat(10_000))).toBeNull();
+    expect(cache.addRepeated('x'.repeat(8_000))).not.toBeNull();
+    expect(cache.addShared('x'.repeat(50_000), 0, () => {})).toBeNull();
+    expect(cache.addShared('x'.repeat(48_000), 0, () => {})).not.toBeNull();
   });
 
   it('counts two bytes for each character of a text beyond Latin-1', () => {
     const cache = new ContentCache(MIB);
-    const [plain, cyrillic] = ['x', '\u0436'].map((character) => cache.add(character.repeat(5_000))!);
+    const [plain, cyrillic] = ['x', '\u0436'].map((character) => cache.addRepeated(character.repeat(5_000))!);
     expect(cyrillic!.bytes - plain!.bytes).toBe(5_000);
     expect(cyrillic!.byteLength).toBe(10_000);
   });
 
   it('charges nothing for what is evicted while it is compressed', async () => {
     const cache = new ContentCache(100_000);
-    const busy = cache.keep(text(1, 48_000), 0, () => {})!;
-    const pending = busy.encoded('br', new CountingCompressor(), false);
+    const busy = cache.addShared(text(1, 48_000), 0, () => {})!;
+    const pending = busy.encode('br', new CountingCompressor(), false);
     expect(pending).toBeInstanceOf(Promise);
-    const others = [2, 3].map((seed) => cache.keep(text(seed, 48_000), 0, () => {})!);
+    const others = [2, 3].map((seed) => cache.addShared(text(seed, 48_000), 0, () => {})!);
     expect(decode('br', (await pending)!).toString()).toBe(busy.source);
     expect(cache.bytes).toBe(others[0]!.bytes + others[1]!.bytes);
   });
 });
 
 describe('a cached body', () => {
-  const getOrAdd = (length: number): CachedBody => new ContentCache(MIB).add(text(7, length))!;
+  const getOrAdd = (length: number): CachedBody => new ContentCache(MIB).addRepeated(text(7, length))!;
 
   it('is encoded once for 50 requests that come together', async () => {
     const compressor = new CountingCompressor();
     const entry = getOrAdd(50_000);
-    const all = await Promise.all(Array.from({ length: 50 }, async () => entry.encoded('gzip', compressor, true)));
+    const all = await Promise.all(Array.from({ length: 50 }, async () => entry.encode('gzip', compressor, true)));
     expect(compressor.runs).toBe(1);
     expect(new Set(all).size).toBe(1);
     expect(decode('gzip', all[0]!).toString()).toBe(entry.source);
@@ -162,14 +162,14 @@ describe('a cached body', () => {
     const compressor = new CountingCompressor();
     const entry = getOrAdd(50_000);
     compressor.fails = true;
-    await expect(entry.encoded('gzip', compressor, false)).rejects.toThrow('out of memory');
+    await expect(entry.encode('gzip', compressor, false)).rejects.toThrow('out of memory');
     compressor.fails = false;
-    expect(decode('gzip', (await entry.encoded('gzip', compressor, false))!).toString()).toBe(entry.source);
+    expect(decode('gzip', (await entry.encode('gzip', compressor, false))!).toString()).toBe(entry.source);
   });
 
   it('is null where encoding would make it larger', () => {
     const compressor = new CountingCompressor();
-    const noise = new ContentCache(MIB).add(crypto.getRandomValues(new Uint8Array(9_000)))!;
-    expect(noise.encoded('gzip', compressor, false)).toBeNull();
+    const noise = new ContentCache(MIB).addRepeated(crypto.getRandomValues(new Uint8Array(9_000)))!;
+    expect(noise.encode('gzip', compressor, false)).toBeNull();
   });
 });

@@ -40,7 +40,7 @@ export function route({
       nowMs: () => clock.nowMs,
       units: { isForSomebody: () => false },
       notShared: (reason) => reasons.push(reason),
-      gaveOwn: (sign) => signs.push(sign),
+      ownAnswerGiven: (sign) => signs.push(sign),
     },
   );
   const admit = async (
