@@ -1,64 +1,12 @@
-import { randomUUID } from 'node:crypto';
-import { createServer, request as httpRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { Controller, Get, HttpException, Logger } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { DashboardData } from '../../src/dashboard/view.js';
-import { redisHistory } from '../../src/entries/redis.js';
-import type { History } from '../../src/history/history.js';
-import { HistoryReader } from '../../src/ports/history.js';
-import { type Adapter, adapterOf, either } from '../fixtures/app.js';
-import { findingsOn, launchBrowser, openPage } from '../fixtures/browser.js';
-import { closeApps, listeningApp } from '../fixtures/build-app.js';
+import { either } from '../fixtures/app.js';
+import { closePods, roundRobin, TOKEN, twoPods } from '../fixtures/dashboard-pods.js';
 import { dataOf, textOf } from '../fixtures/dashboard.js';
 import { connection } from '../fixtures/redis.js';
 
-@Controller('users')
-class UsersController {
-  @Get(':id')
-  one() {
-    return { name: 'Ada' };
-  }
-  @Get()
-  all() {
-    throw new HttpException('no', 500);
-  }
-}
-
-const TOKEN = 'the-token-of-all-pods';
-
-afterEach(async () => {
-  await closeApps();
-  Logger.overrideLogger(false);
-});
-
-/** Two pods of one application, and what each does once a minute. */
-async function twoPods(adapter: Adapter) {
-  const prefix = `perf:fleet-test:${randomUUID()}`;
-  const start = async () => {
-    const perf = { dashboard: { token: TOKEN }, history: { store: redisHistory({ connection, prefix }) } };
-    const { app, url } = await listeningApp(adapterOf(adapter), { metadata: { controllers: [UsersController] }, perf });
-    return { url, prefix, history: app.get<History>(HistoryReader) };
-  };
-  return [await start(), await start()] as const;
-}
-
-/** Sends each request to another pod than the last. */
-async function roundRobin(urls: readonly string[]): Promise<string> {
-  let turn = 0;
-  const server = createServer((request, response) => {
-    const target = new URL(request.url!, urls[turn++ % urls.length]);
-    const asked = httpRequest(target, { method: request.method!, headers: request.headers }, (answer) => {
-      response.writeHead(answer.statusCode!, answer.headers);
-      answer.pipe(response);
-    });
-    request.pipe(asked);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => (server.closeAllConnections(), void server.close()));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+afterEach(closePods);
 
 /** What is the same whichever pod answers. */
 const shared = ({ scope, routes, totals, pods, overMs }: DashboardData) => ({ scope, routes, totals, pods, overMs });
@@ -150,38 +98,5 @@ describe.each(either('express'))('the page of several pods on %s', { timeout: 12
     // On a busy machine one of the pods may be the odd one.
     const { now } = (await dataOf(a.url, TOKEN)).sections;
     expect(now.filter(({ section }) => section !== 'pods')).toEqual([]);
-  });
-});
-
-describe('the page of several pods in a browser', { timeout: 180_000 }, () => {
-  it.each([
-    ['light, 1,440 px', 1_440, false],
-    ['dark, 360 px', 360, true],
-  ])('works behind a proxy that asks another pod each time: %s', async (_, width, dark) => {
-    const [a, b] = await twoPods('fastify');
-    for (let i = 0; i < 5; i++) for (const { url } of [a, b]) await (await fetch(`${url}/users/7`)).text();
-    for (const pod of [a, b]) await pod.history.tick();
-    const url = await roundRobin([a.url, b.url]);
-    const browser = await launchBrowser();
-    try {
-      const { page, complaints } = await openPage(browser, `${url}/perf?token=${TOKEN}`, { width, dark });
-      await page.locator('.link.live').waitFor();
-      await page.locator('#pods tbody tr').nth(1).waitFor();
-      expect(await page.locator('#pods tbody tr').count()).toBe(2);
-      expect(await page.locator('#requests tbody tr').first().textContent()).toContain('10');
-      const opener = page.locator('.routes .opens').first();
-      await opener.focus();
-      await page.keyboard.press('Enter');
-      await page.locator('.route-detail').waitFor();
-      const wide = await page.evaluate('document.documentElement.scrollWidth');
-      expect(wide).toBeLessThanOrEqual(width);
-      expect(await findingsOn(page)).toEqual([]);
-      await page.getByRole('button', { name: 'This pod' }).click();
-      await page.locator('#container').waitFor();
-      expect(await page.getByRole('button', { name: 'This pod' }).getAttribute('aria-pressed')).toBe('true');
-      expect(complaints).toEqual([]);
-    } finally {
-      await browser.close();
-    }
   });
 });
