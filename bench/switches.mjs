@@ -1,4 +1,4 @@
-// switches: CPU per request of what is off by default and that HTTP pays for: the witness's port, and `work: true`.
+// switches: CPU per request of what is off by default and that HTTP pays for: the liveness port, and `work: true`.
 //
 //   npm run bench -- switches --node 24
 //

@@ -184,7 +184,7 @@ export type ResolvedOptions = Resolved<typeof table> & {
   /** The features that `NESTJS_PERF_OFF` names. */
   readonly namedOff: readonly (keyof FeatureOptions)[];
   /** Address of `eventLoop.port`, also where a switch has made `eventLoop` null: liveness probes get an answer in any case. */
-  readonly liveAt: EventLoopSettings['witness'];
+  readonly livenessAt: EventLoopSettings['liveness'];
 };
 
 /** The options as a provider. A tracer's proxy of a provider cannot wrap functions of a frozen object, so they stand one level deeper. */
@@ -200,7 +200,7 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   const read = table.read(options, '');
   const namedOff = readNamedOff();
   const off = namedOff.filter((name) => !KEPT_ON.has(name));
-  const resolved = withoutFeatures({ ...read, namedOff, liveAt: findLiveAddress(read) }, off);
+  const resolved = withoutFeatures({ ...read, namedOff, livenessAt: findLivenessAddress(read) }, off);
   if (!resolved.enabled || process.env['NESTJS_PERF'] === 'off' || inOffloadThread()) return switchedOff(resolved);
   const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
@@ -233,8 +233,8 @@ export const KEPT_ON: ReadonlySet<keyof FeatureOptions> = new Set(
   FEATURES.filter(({ isApplicationsOwn }) => isApplicationsOwn === true).map(({ name }) => name),
 );
 
-function findLiveAddress({ eventLoop }: Resolved<typeof table>): ResolvedOptions['liveAt'] {
-  return inOffloadThread() ? null : (eventLoop?.witness ?? null);
+function findLivenessAddress({ eventLoop }: Resolved<typeof table>): ResolvedOptions['livenessAt'] {
+  return inOffloadThread() ? null : (eventLoop?.liveness ?? null);
 }
 
 function switchedOff(resolved: ResolvedOptions): ResolvedOptions {

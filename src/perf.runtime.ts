@@ -21,7 +21,7 @@ import { inOneTurn, type Steps } from './core/turns.js';
 import { Compression } from './compression/compression.feature.js';
 import { DeferFeature } from './defer/defer.feature.js';
 import { EventLoop } from './event-loop/event-loop.js';
-import { PlainWitness } from './event-loop/witness.js';
+import { MainThreadLiveness } from './event-loop/liveness.js';
 import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import { PerfApplication } from './request/application.js';
 import { controllerMethods, findHandler } from './request/handlers.js';
@@ -78,7 +78,7 @@ export class PerfRuntime
   private started: Promise<void> | null = null;
   private readonly shutdown: Shutdown;
   /** Answers at `eventLoop.port` while a switch has the event loop off; else null. */
-  private readonly plainWitness: PlainWitness | null;
+  private readonly mainThreadLiveness: MainThreadLiveness | null;
 
   constructor(
     @Inject(FEATURE_OPTIONS) { resolved: options }: ProvidedOptions,
@@ -96,8 +96,9 @@ export class PerfRuntime
       features: () => this.features,
       booted: () => this.starting.catch(() => {}),
     });
-    const { eventLoop, liveAt } = options;
-    this.plainWitness = eventLoop !== null || liveAt === null ? null : new PlainWitness(liveAt, application);
+    const { eventLoop, livenessAt } = options;
+    this.mainThreadLiveness =
+      eventLoop !== null || livenessAt === null ? null : new MainThreadLiveness(livenessAt, application);
   }
 
   /** Called before Nest registers routes; in an application without HTTP, which has none, at `onModuleInit`. */
@@ -159,7 +160,7 @@ export class PerfRuntime
     const own = FEATURES.map(({ token }) => this.provided<Feature>(token));
     const tokens = this.extensions.flatMap(({ providers }) => providers.map(readToken));
     const added = tokens.map((token) => this.provided(token)).filter(isFeature);
-    return [...[...own, this.plainWitness].filter((feature) => feature !== null), ...added];
+    return [...[...own, this.mainThreadLiveness].filter((feature) => feature !== null), ...added];
   }
 
   private connectPipeline(): void {
@@ -275,7 +276,7 @@ export class PerfRuntime
         platform.rawRoute(path, answer);
       },
       witness: (read) => {
-        if (this.sinksMayRegister) (this.plainWitness ?? this.provided(EventLoop)?.witness)?.expose(read);
+        if (this.sinksMayRegister) (this.mainThreadLiveness ?? this.provided(EventLoop)?.liveness)?.expose(read);
       },
       report: (cause, message, count) => report.report(cause, message, count),
       activeSpan: (current) => {

@@ -1,6 +1,6 @@
 import { boolean, feature, list, optional, optionError, string, type Option, type Resolved } from '../core/option.js';
 import { bodyBytes, duration, headerName, port, secretName } from '../core/shared-options.js';
-import type { WitnessOptions } from './witness.thread.js';
+import type { LivenessOptions } from './liveness.thread.js';
 
 /** How event-loop blocks are found and reported. */
 export interface EventLoopOptions {
@@ -84,7 +84,7 @@ const rows = feature({
 type Rows = NonNullable<Resolved<typeof rows>>;
 export interface EventLoopSettings extends Omit<Rows, 'port' | 'host' | 'wedgedMs'> {
   /** Null without `port`. */
-  readonly witness: WitnessOptions | null;
+  readonly liveness: LivenessOptions | null;
 }
 
 export const eventLoopOption: Option<EventLoopSettings | null> = {
@@ -96,9 +96,9 @@ export const eventLoopOption: Option<EventLoopSettings | null> = {
     for (const [name, value] of Object.entries({ host, wedgedMs }))
       if (value !== null && witnessPort === null)
         throw optionError(`${path}.${name}`, 'given together with `port`', value, WITHOUT_PORT);
-    const witness =
+    const liveness =
       witnessPort === null ? null : { port: witnessPort, host: host ?? HOST, wedgedMs: wedgedMs ?? WEDGED_MS };
-    return Object.freeze({ ...settings, witness });
+    return Object.freeze({ ...settings, liveness });
   },
 };
 

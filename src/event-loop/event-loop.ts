@@ -20,13 +20,13 @@ import { ProviderMethods } from './provider-methods.js';
 import { formatAddress } from './replay/curl.js';
 import type { Sample } from './sample.js';
 import { Sampler } from './sampler.js';
-import { Witness } from './witness.js';
+import { Liveness } from './liveness.js';
 
 /** The feature `eventLoop`: a record for every block that names the request and the line, and the profile by route. */
 export class EventLoop implements Feature {
   readonly pending: PendingBlocks;
   readonly sampler: Sampler;
-  readonly witness: Witness | null;
+  readonly liveness: Liveness | null;
   readonly profile: LoopProfile | null;
   readonly profiler: LoopProfiler | null;
   private readonly watch: LoopWatch;
@@ -56,8 +56,8 @@ export class EventLoop implements Feature {
     );
     const { words } = this.watch.beat;
     const methods = (): ReadonlySet<string> => this.rules.methods?.names() ?? new Set();
-    this.witness = options.witness && new Witness(options.witness, methods, logger, report);
-    const sampler = new Sampler(words, timing, requests, stack, report, this.witness);
+    this.liveness = options.liveness && new Liveness(options.liveness, methods, logger, report);
+    const sampler = new Sampler(words, timing, requests, stack, report, this.liveness);
     this.sampler = sampler;
     const profile = options.profile ? new LoopProfile(requests, monotonicMs) : null;
     this.profile = profile;
@@ -79,8 +79,8 @@ export class EventLoop implements Feature {
   }
 
   start(): void {
-    // The witness answers probes while the application is still starting.
-    if (this.witness !== null) this.startWatching();
+    // `/live` answers probes while the application is still starting.
+    if (this.liveness !== null) this.startWatching();
     this.watch.start();
   }
 

@@ -2,7 +2,7 @@ import type { KernelTexts } from '../ports/kernel-files.js';
 import type { MODE, UNITS_PER_MS, WORD } from './beat.js';
 import type { Timing } from './event-loop.options.js';
 import type { Position } from './source-lines.js';
-import type { Exposition, WitnessMessage, WitnessOptions } from './witness.thread.js';
+import type { Exposition, LivenessMessage, LivenessOptions } from './liveness.thread.js';
 
 /** The input of the sampler's thread. */
 export interface SamplerThreadData {
@@ -13,14 +13,14 @@ export interface SamplerThreadData {
   /** Origin of the main thread's clock on the kernel's, which all threads read. */
   readonly originMs: number;
   readonly probeName: string;
-  /** False where the inspector cannot be used: the thread only serves the witness. */
+  /** False where the inspector cannot be used: the thread serves `/live` alone. */
   readonly takesSamples: boolean;
   readonly workingDirectory: string | null;
   readonly reportsHangs: boolean;
   /** The main thread has maps of its own for files that a loader has transpiled. */
   readonly loaderMaps: boolean;
-  /** `/live` names these methods of providers; null without `port`. */
-  readonly witness: (WitnessOptions & { readonly methods: ReadonlySet<string> }) | null;
+  /** Null without `eventLoop.port`. `/live` may name these methods of providers. */
+  readonly liveness: (LivenessOptions & { readonly methods: ReadonlySet<string> }) | null;
 }
 
 /** Requests the source lines of positions, or the texts of small files. */
@@ -39,7 +39,7 @@ export type ThreadAnswer = { readonly id: number } & (
 
 export type ThreadMessage =
   | ThreadAnswer
-  | WitnessMessage
+  | LivenessMessage
   /** Samples fail one after the other: the inspector cannot be used here. */
   | { readonly reason: string }
   /** It has stopped and takes no more samples: it waits for the permission to end. */

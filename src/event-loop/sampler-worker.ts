@@ -17,7 +17,7 @@ import type {
 } from './sampler-messages.js';
 import { samplerSource } from './sampler-source.js';
 import type { Position } from './source-lines.js';
-import type { Witness } from './witness.js';
+import type { Liveness } from './liveness.js';
 
 /** Time for an answer of the thread: the first location in a bundle makes it read the bundle's source map. */
 const ANSWER_MS = 2_000;
@@ -60,7 +60,7 @@ export class SamplerWorker implements KernelFiles {
     private readonly probeName: string,
     private readonly reportsHangs: boolean,
     private readonly report: OncePerCause,
-    private readonly witness: Witness | null = null,
+    private readonly liveness: Liveness | null = null,
   ) {}
 
   get running(): boolean {
@@ -72,7 +72,7 @@ export class SamplerWorker implements KernelFiles {
     const obstacle = samplerObstacle();
     this.takesSamples = obstacle === null;
     if (obstacle !== null) this.reportUntraced(obstacle);
-    if (obstacle !== null && this.witness === null) return;
+    if (obstacle !== null && this.liveness === null) return;
     try {
       this.worker = inRootContext(() => this.startThread());
       this.ignoreExit = listenShared(process, 'exit', this.stopBeforeExit);
@@ -87,8 +87,8 @@ export class SamplerWorker implements KernelFiles {
   }
 
   /**
-   * Makes the unref'd thread end by itself, in a later turn: ending it in the middle of a sample has aborted processes. Resolves once the
-   * port of the witness is free.
+   * Asks the thread to end by itself, in a later turn: `terminate()` in the middle of a sample has aborted processes. Resolves when
+   * `eventLoop.port` is free; without one, at once.
    */
   stop(): Promise<void> {
     this.stopBeforeExit();
@@ -106,7 +106,7 @@ export class SamplerWorker implements KernelFiles {
         resolve();
       });
     });
-    if (this.witness === null) return Promise.resolve();
+    if (this.liveness === null) return Promise.resolve();
     worker.ref();
     return ended;
   }
@@ -140,7 +140,7 @@ export class SamplerWorker implements KernelFiles {
   }
 
   private startThread(): Worker {
-    const { words, timing, probeName, takesSamples, reportsHangs, witness } = this;
+    const { words, timing, probeName, takesSamples, reportsHangs, liveness } = this;
     const data: SamplerThreadData = {
       words,
       beat: { WORD, MODE, UNITS_PER_MS },
@@ -151,7 +151,7 @@ export class SamplerWorker implements KernelFiles {
       workingDirectory: workingDirectory(),
       reportsHangs,
       loaderMaps: process.sourceMapsEnabled,
-      witness: witness === null ? null : { ...witness.options, methods: witness.methods() },
+      liveness: liveness === null ? null : { ...liveness.options, methods: liveness.methods() },
     };
     Atomics.store(words, WORD.connected, 0);
     const worker = new Worker(samplerSource(), {
@@ -171,7 +171,7 @@ export class SamplerWorker implements KernelFiles {
       else if ('reason' in message)
         this.reportUntraced(`the inspector does not answer (${message.reason.slice(0, 200)})`);
       else if ('id' in message) this.answer(message.id, message);
-      else void witness?.receive(message, (metrics) => send(worker, { metrics }));
+      else void liveness?.receive(message, (metrics) => send(worker, { metrics }));
     });
     // Last: a listener of `message` refs the worker again.
     worker.unref();
@@ -213,7 +213,7 @@ export class SamplerWorker implements KernelFiles {
     const cause = `the event-loop sampler ended: ${reason}`;
     const meanwhile = 'Blocks are still measured, but not traced to requests';
     this.report.report(cause, `${cause}. ${meanwhile} until it starts again in ${RESTART_MS / 1_000} s.`);
-    this.witness?.failed(reason);
+    this.liveness?.failed(reason);
     this.restart = inRootContext(() => setTimeout(() => this.start(), RESTART_MS).unref());
   }
 }

@@ -5,20 +5,20 @@ import type { openMainUsage } from './main-usage.thread.js';
 import type { Frame, isApplicationFrame } from './sample.js';
 import type { SamplerThreadData, ThreadAnswer, ThreadMessage, ThreadRequest } from './sampler-messages.js';
 import type { Position, SourceLines } from './source-lines.js';
-import type { Live, LoopHolder, serveWitness } from './witness.thread.js';
+import type { Live, LoopHolder, serveLiveness } from './liveness.thread.js';
 
-/** The sampler's thread: samples the main thread's stack, and serves the witness. Its text is the program (see sampler-source.ts). */
+/** The sampler's thread: samples the main thread's stack, and serves `/live`. Its text is the program (see sampler-source.ts). */
 export function samplerThread(
   Lines: typeof SourceLines,
   isAppFrame: typeof isApplicationFrame,
-  startWitness: typeof serveWitness,
+  startLiveness: typeof serveLiveness,
   openUsage: typeof openMainUsage,
   readRss: typeof residentBytes,
 ): void {
   const { parentPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const fs = process.getBuiltinModule('node:fs');
   const data = workerData as SamplerThreadData;
-  const { words, beat, timing, originMs, probeName, takesSamples, reportsHangs, witness } = data;
+  const { words, beat, timing, originMs, probeName, takesSamples, reportsHangs, liveness } = data;
   const { WORD, MODE, UNITS_PER_MS } = beat;
   const inspector = takesSamples ? process.getBuiltinModule('node:inspector') : null;
   /** Without requests the main thread beats too seldom to show a block: its CPU time is read so often instead. */
@@ -59,7 +59,7 @@ export function samplerThread(
 
   parentPort!.on('message', receive);
   const server =
-    witness === null ? null : startWitness(witness, observe, (message) => parentPort!.postMessage(message));
+    liveness === null ? null : startLiveness(liveness, observe, (message) => parentPort!.postMessage(message));
   Atomics.store(words, WORD.started, 1);
   schedule();
 
@@ -191,7 +191,7 @@ export function samplerThread(
     const isDue = isWorking && countDue(now);
     if (!isDue && !(isSuspect && now >= nextSampleMs)) return;
     nextSampleMs = now + Math.max(timing.blockedSampleMs, ageMs * intervalShareOfAge) * (0.85 + Math.random() * 0.3);
-    requestSample(seq, isSuspect && (witness !== null || ageMs > hangMs / 2));
+    requestSample(seq, isSuspect && (liveness !== null || ageMs > hangMs / 2));
   }
 
   /** Time since the last beat, milliseconds. The word wraps at 32 bits, so the difference is wrapped too. */
@@ -282,7 +282,7 @@ export function samplerThread(
     const named = frames.map(({ typeName, name }) => `${typeName}.${name}`);
     return {
       route: stack.method === null ? null : `${stack.method} ${stack.route}`,
-      method: named.find((name) => witness!.methods.has(name)) ?? stack.handler,
+      method: named.find((name) => liveness!.methods.has(name)) ?? stack.handler,
       location: frames[0] === undefined ? null : locate(frames[0]),
     };
   }

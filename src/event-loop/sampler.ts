@@ -9,7 +9,7 @@ import { Probe } from './interrupt/probe.js';
 import type { Sample } from './sample.js';
 import { SamplerWorker } from './sampler-worker.js';
 import { SourceLines, type Locate, type Position } from './source-lines.js';
-import type { Witness } from './witness.js';
+import type { Liveness } from './liveness.js';
 
 const MAX_POSITIONS = 5_000;
 
@@ -28,9 +28,9 @@ export class Sampler {
     private readonly application: RequestOwner,
     reportsHangs: boolean,
     report: OncePerCause,
-    witness: Witness | null = null,
+    liveness: Liveness | null = null,
   ) {
-    this.worker = new SamplerWorker(words, timing, this.probeName, reportsHangs, report, witness);
+    this.worker = new SamplerWorker(words, timing, this.probeName, reportsHangs, report, liveness);
     this.setRate();
   }
 

@@ -51,9 +51,9 @@ describe('`eventLoop.host` and `eventLoop.wedgedMs`', () => {
   });
 
   it('have defaults with one', () => {
-    const witness = { port: 9465, host: '127.0.0.1', wedgedMs: 30_000 };
-    expect(resolveOptions({ eventLoop: { port: 9465 } }).eventLoop?.witness).toEqual(witness);
-    expect(resolveOptions({}).eventLoop?.witness).toBeNull();
+    const liveness = { port: 9465, host: '127.0.0.1', wedgedMs: 30_000 };
+    expect(resolveOptions({ eventLoop: { port: 9465 } }).eventLoop?.liveness).toEqual(liveness);
+    expect(resolveOptions({}).eventLoop?.liveness).toBeNull();
   });
 });
 

@@ -45,7 +45,7 @@ describe('the event loop', () => {
       stack: true,
       replay: null,
       profile: false,
-      witness: null,
+      liveness: null,
     };
     const logger = { log() {}, warn() {}, error() {} };
     loop = new EventLoop(options, { requests: lifecycle, recorder, report, logger } as never);

@@ -1,4 +1,4 @@
-export interface WitnessOptions {
+export interface LivenessOptions {
   readonly port: number;
   readonly host: string;
   readonly wedgedMs: number;
@@ -25,28 +25,28 @@ export interface Exposition {
   readonly body: string;
 }
 
-/** The witness listens, serves nothing, or requests an {@link Exposition} of the main thread. */
-export type WitnessMessage =
+/** To the main thread: the server listens at a port, it cannot listen, or it wants an {@link Exposition}. */
+export type LivenessMessage =
   | { readonly listening: number }
   | { readonly failed: string }
   | { readonly wants: 'metrics' };
 
-export interface WitnessServer {
+export interface LivenessServer {
   receive(exposition: Exposition): void;
   close(): void;
 }
 
 /** Serves `/live` and `/metrics`. The sampler's thread runs this function's text (see sampler-source.ts): it uses nothing from outside. */
-export function serveWitness(
-  { port, host, wedgedMs }: WitnessOptions,
+export function serveLiveness(
+  { port, host, wedgedMs }: LivenessOptions,
   observe: () => Live,
-  send: (message: WitnessMessage) => void,
-): WitnessServer {
+  send: (message: LivenessMessage) => void,
+): LivenessServer {
   const { createServer } = process.getBuiltinModule('node:http');
-  /** An answer waits no longer for fresh metrics: the last ones are sent then. */
+  /** An answer waits so long for fresh metrics, then it sends the last ones. */
   const maxScrapeMs = 30;
   const jsonType = 'application/json; charset=utf-8';
-  /** A probe sends its head at once: slow clients must not hold all connections. */
+  /** Short, since a probe sends its head at once, and slow clients could take all connections. */
   const limits = { headersTimeout: 2_000, requestTimeout: 2_000, connectionsCheckingInterval: 2_000 };
   /** Encoded once: concurrent scrapes share the bytes. */
   let metrics = { type: 'text/plain; version=0.0.4; charset=utf-8', bytes: Buffer.alloc(0), end: '' };
@@ -73,11 +73,11 @@ export function serveWitness(
   let hasFailed = false;
   let retry: NodeJS.Timeout | undefined;
   server.on('error', ({ message }) => {
-    // No file descriptor was left for a connection.
+    // A server that listens emits errors of single connections only: no file descriptor was left.
     if (server.listening) return;
     if (!hasFailed) send({ failed: message });
     hasFailed = true;
-    // The process before may still be closing.
+    // In a deploy the process before may still have the port.
     retry = setTimeout(listen, 1_000).unref();
   });
   server.on('listening', () => {

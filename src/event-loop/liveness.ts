@@ -4,24 +4,24 @@ import { inRootContext } from '../core/root-context.js';
 import type { PerfApplication } from '../request/application.js';
 import type { Feature } from '../request/feature.js';
 import {
-  serveWitness,
+  serveLiveness,
   type Exposition,
   type Live,
-  type WitnessMessage,
-  type WitnessOptions,
-  type WitnessServer,
-} from './witness.thread.js';
+  type LivenessMessage,
+  type LivenessOptions,
+  type LivenessServer,
+} from './liveness.thread.js';
 
 /** Reads the metrics of the application as its sink writes them. */
 type ReadMetrics = () => Promise<Exposition>;
 
-/** The main thread's part of `/live` and `/metrics`: the sampler's thread serves them, which a stuck event loop does not delay. */
-export class Witness {
+/** The main thread's side of `eventLoop.port`: the sampler's thread serves `/live` and `/metrics` there, even while the loop is stuck. */
+export class Liveness {
   protected readonly title: string = 'Liveness and metrics, answered even while the event loop is stuck';
   private readMetrics: ReadMetrics | null = null;
 
   constructor(
-    readonly options: WitnessOptions,
+    readonly options: LivenessOptions,
     /** The methods that `/live` may name: `'ReportsService.render'`. */
     readonly methods: () => ReadonlySet<string>,
     private readonly logger: Reporter,
@@ -34,7 +34,7 @@ export class Witness {
   }
 
   /** Takes a message of the thread. Never rejects. */
-  async receive(message: WitnessMessage, send: (exposition: Exposition) => void): Promise<void> {
+  async receive(message: LivenessMessage, send: (exposition: Exposition) => void): Promise<void> {
     if ('failed' in message) return this.failed(message.failed);
     if ('listening' in message) {
       const address = formatAddress(this.options.host, message.listening);
@@ -56,22 +56,22 @@ export class Witness {
   }
 }
 
-/** Serves on the main thread while a switch keeps the event loop from being watched: probes of a manifest must not restart the pods. */
-export class PlainWitness extends Witness implements Feature {
+/** Serves on the main thread while a switch has the feature off: without an answer Kubernetes would restart the pods. */
+export class MainThreadLiveness extends Liveness implements Feature {
   protected override readonly title =
     'The event loop is not watched. Liveness and metrics, answered by the main thread while it turns';
-  private server: WitnessServer | null = null;
+  private server: LivenessServer | null = null;
 
-  constructor(options: WitnessOptions, { logger, report }: Pick<PerfApplication, 'logger' | 'report'>) {
+  constructor(options: LivenessOptions, { logger, report }: Pick<PerfApplication, 'logger' | 'report'>) {
     super(options, () => new Set(), logger, report);
   }
 
   start(): void {
     // An answer proves that the loop turns.
     const turning = (): Live => ({ beatAgeMs: 0, blocked: null });
-    const receive = (message: WitnessMessage): void =>
+    const receive = (message: LivenessMessage): void =>
       void this.receive(message, (metrics) => this.server?.receive(metrics));
-    this.server = inRootContext(() => serveWitness(this.options, turning, receive));
+    this.server = inRootContext(() => serveLiveness(this.options, turning, receive));
   }
 
   close(): void {
