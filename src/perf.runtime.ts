@@ -30,7 +30,7 @@ import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
 import { observeAdapter, choosePlatform } from './request/adapter.js';
 import type { Platform } from './request/platform.js';
 import { Latency } from './latency/latency.feature.js';
-import { findReasons, judgeHealth, type PerfHealth, type PerfReadiness } from './perf.health.js';
+import type { PerfHealth, PerfReadiness } from './perf.health.js';
 import { FEATURES, KEPT_ON, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { startLine } from './perf.start-line.js';
@@ -248,12 +248,12 @@ export class PerfRuntime
   }
 
   health(): PerfHealth {
-    return judgeHealth(this.findReasons(this.snapshot()));
+    const reasons = this.findReasons(this.snapshot()).map(({ text }) => text);
+    return { status: reasons.length === 0 ? 'ok' : 'degraded', reasons };
   }
 
   findReasons(snapshot: PerfSnapshot): readonly HealthReason[] {
-    const others = this.features.flatMap((feature) => feature.reasons?.() ?? []);
-    return [...findReasons(snapshot, this.options.defer?.maxPending ?? null), ...others];
+    return this.features.flatMap((feature) => feature.reasons?.(snapshot) ?? []);
   }
 
   ready(): PerfReadiness {

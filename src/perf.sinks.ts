@@ -1,6 +1,6 @@
 import type { InjectionToken, Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
-import { list, optionError, type Option } from './core/option.js';
+import { list, optionError, value } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
 import type { PerfSink } from './core/sink.js';
 
@@ -18,14 +18,7 @@ const isSink = (given: unknown): given is PerfSink => {
 const isToken = (given: unknown): given is Exclude<SinkOption, PerfSink> =>
   typeof given === 'function' || typeof given === 'symbol' || (typeof given === 'string' && given !== '');
 
-const entry: Option<SinkOption> = {
-  expected: EXPECTED,
-  read(given, path) {
-    if (!isSink(given) && !isToken(given)) throw optionError(path, EXPECTED, given);
-    return given;
-  },
-};
-
+const entry = value<SinkOption>(EXPECTED, (given) => isSink(given) || isToken(given));
 export const sinksOption = list(entry, { default: [], what: 'a list of sinks' });
 
 /**

@@ -1,5 +1,6 @@
 import { RejectedList } from '../ports/rejected.js';
-import type { PerfSnapshot } from '../core/snapshot.js';
+import type { DeferStats, PerfSnapshot } from '../core/snapshot.js';
+import type { HealthReason } from '../ports/overview.js';
 import { PerfApplication } from '../request/application.js';
 import {
   provideFeature,
@@ -18,6 +19,13 @@ import { WorkProviders } from './decorator/work-providers.js';
 
 /** The dashboard lists the newest dead letters. */
 const DEAD_LETTERS_SHOWN = 30;
+const NEARLY_FULL = 0.8;
+
+/** Reasons for a degraded health. */
+export const findDeferReasons = ({ pending }: DeferStats, maxPending: number): HealthReason[] =>
+  pending < maxPending * NEARLY_FULL
+    ? []
+    : [{ about: 'defer', text: `deferred work: ${pending} of ${maxPending} pending` }];
 
 /** Deferred work of one application. With the feature off its engine is null, and its service throws. */
 export class DeferFeature implements Feature {
@@ -26,7 +34,7 @@ export class DeferFeature implements Feature {
   private draining: Promise<void> | null = null;
 
   constructor(
-    options: ResolvedDeferOptions | null,
+    private readonly options: ResolvedDeferOptions | null,
     private readonly host: PerfApplication,
   ) {
     const { recorder, report, requests } = host;
@@ -68,6 +76,10 @@ export class DeferFeature implements Feature {
 
   snapshot(): Pick<PerfSnapshot, 'defer'> {
     return { defer: this.engine?.stats() ?? null };
+  }
+
+  reasons({ defer }: PerfSnapshot): readonly HealthReason[] {
+    return defer === null || this.options === null ? [] : findDeferReasons(defer, this.options.maxPending);
   }
 
   unready(): readonly string[] {

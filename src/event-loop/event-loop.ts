@@ -3,6 +3,7 @@ import { monotonicMs } from '../core/clock.js';
 import { inRootContext } from '../core/root-context.js';
 import { SecretNames } from '../core/secret-names.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
+import type { HealthReason } from '../ports/overview.js';
 import type { PerfApplication } from '../request/application.js';
 import type { Feature, FeatureBoot } from '../request/feature.js';
 import type { RequestState } from '../request/request-state.js';
@@ -12,6 +13,7 @@ import { createBlockRecord, type ClassifiedBlock, type RecordRules } from './blo
 import { planTiming, type EventLoopSettings } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { captureFrames } from './interrupt/probe.js';
+import { findLoopReasons } from './loop-statistics.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
 import { PendingBlocks, type SeenBlock } from './pending-blocks.js';
 import { LoopProfile } from './profile/loop-profile.js';
@@ -105,6 +107,10 @@ export class EventLoop implements Feature {
 
   snapshot(): Pick<PerfSnapshot, 'eventLoop'> {
     return { eventLoop: this.watch.statistics.snapshot(monotonicMs()) };
+  }
+
+  reasons({ eventLoop }: PerfSnapshot): readonly HealthReason[] {
+    return eventLoop === null ? [] : findLoopReasons(eventLoop);
   }
 
   async idle(): Promise<void> {

@@ -1,11 +1,26 @@
 import { performance } from 'node:perf_hooks';
+import { percent } from '../core/figures.js';
 import { Histogram } from '../core/histogram.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
+import type { HealthReason } from '../ports/overview.js';
 
 /** A snapshot covers the last one to two halves: 5 to 10 s. */
 const HALF_MS = 5_000;
 /** The utilization is over at least this time: right after the start there would be nothing but work. */
 const SHORTEST_MS = 1_000;
+
+/** A loop that was busier than this had no rest: one long block in a window is less. */
+const BUSY = 0.95;
+const LATE_MS = 500;
+
+/** Reasons for a degraded health. */
+export function findLoopReasons({ utilization, delayMs }: EventLoopSnapshot): HealthReason[] {
+  const reasons: string[] = [];
+  if (utilization > BUSY) reasons.push(`event loop: ${percent(utilization)} busy`);
+  if (delayMs.p99 > LATE_MS)
+    reasons.push(`event loop: p99 delay ${delayMs.p99.toFixed(0)} ms, for which requests wait before Node reads them`);
+  return reasons.map((text) => ({ about: 'event-loop', text }));
+}
 
 class Half {
   readonly delay = new Histogram();

@@ -29,8 +29,8 @@ export interface Feature {
   snapshot?(): Partial<PerfSnapshot>;
   /** The snapshot in small steps, for a feature with many figures. */
   snapshotSteps?(): Steps<Partial<PerfSnapshot>>;
-  /** Reasons for a degraded `perf.health()` that the snapshot does not show. */
-  reasons?(): readonly HealthReason[];
+  /** Reasons for a degraded `perf.health()`: in the snapshot, or what only the feature knows. */
+  reasons?(snapshot: PerfSnapshot): readonly HealthReason[];
   /** Reasons against new requests, in words: with one, `perf.ready()` is false. */
   unready?(): readonly string[];
   /** Resolves when everything so far is done and recorded. */

@@ -1,6 +1,7 @@
-import { BADLY_THROTTLED, mb, MIB, THROTTLED } from '../core/figures.js';
+import { BADLY_THROTTLED, mb, MIB, percent, THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
+import type { HealthReason } from '../ports/overview.js';
 import { writeHeapFlags, youngSpaceBytes } from './resource-advice.js';
 import { isHighFirst, findMemoryBound } from './resource-sample.js';
 
@@ -20,6 +21,25 @@ export function lowMemory(limits: ResourceSample['limits'], leftBytes: number | 
   if (memoryBytes === null || leftBytes === null) return null;
   const isLow = leftBytes < Math.min(memoryBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
   return isLow ? `${mb(leftBytes)} of ${mb(memoryBytes)} MB` : null;
+}
+
+const HEAP_FULL = 0.9;
+
+/** Reasons for a degraded health that a sample shows. Low memory of the container is none: see {@link lowMemory}. */
+export function findContainerReasons({ cpu, process: own }: ResourceSample): HealthReason[] {
+  const reasons: string[] = [];
+  const { window } = cpu;
+  const throttledRatio = window?.throttledRatio ?? 0;
+  // A limit outside the container shows no throttled periods, but the main thread's wait for a CPU.
+  const waitedRatio = window?.throttledByHiddenAncestor === true ? (window.runQueueMs ?? 0) / window.ms : 0;
+  if (throttledRatio > BADLY_THROTTLED) reasons.push(`throttling: ${percent(throttledRatio)} of CPU periods`);
+  else if (waitedRatio > BADLY_THROTTLED)
+    reasons.push(
+      `throttling: by a limit outside the container; the main thread waited ${percent(waitedRatio)} of the time`,
+    );
+  if (own.heapUsedBytes > own.heapLimitBytes * HEAP_FULL)
+    reasons.push(`memory: heap ${mb(own.heapUsedBytes)} of ${mb(own.heapLimitBytes)} MB`);
+  return reasons.map((text) => ({ about: 'resources', text }));
 }
 
 /** Logs problems in the container's figures, each once, with a remedy. */

@@ -4,7 +4,7 @@ import type { HealthReason } from '../ports/overview.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { PerfApplication } from '../request/application.js';
 import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
-import { lowMemory, ResourceDiagnostics } from './resource-diagnostics.js';
+import { findContainerReasons, lowMemory, ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { findLimits, memoryLeft, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
@@ -77,12 +77,15 @@ export class ResourcesFeature implements Feature {
     return { resources: sampleSince(since, reading, this.settings) };
   }
 
-  /** Low memory, as of the last second: also before the first watch. */
-  reasons(): readonly HealthReason[] {
+  /** Low memory is as of the last second: a sample lacks what the kernel could reclaim. */
+  reasons({ resources }: Pick<PerfSnapshot, 'resources'>): readonly HealthReason[] {
     if (this.options === null) return [];
     const reading = this.lastReading();
     const low = lowMemory(findLimits(reading, this.settings), memoryLeft(reading, this.settings.memoryLimitBytes));
-    return low === null ? [] : [{ about: 'resources', text: `memory: ${low} left` }];
+    return [
+      ...(resources === null ? [] : findContainerReasons(resources)),
+      ...(low === null ? [] : [{ about: 'resources' as const, text: `memory: ${low} left` }]),
+    ];
   }
 
   drain(): void {
