@@ -41,7 +41,7 @@ export class SampledWindow {
   idle = 0;
   readonly routes = new Map<Route | null, Counts>();
   /** Counts of resolvers and measured methods. Their samples count in `routes` as well, for the request. */
-  readonly parts = new Map<Route, Counts>();
+  readonly scopes = new Map<Route, Counts>();
   readonly stacks: StackTree;
 
   constructor(
@@ -60,13 +60,13 @@ export class SampledWindow {
     return getOrAdd(this.routes, route, startCounts);
   }
 
-  countPart(route: Route): Counts {
-    return getOrAdd(this.parts, route, startCounts);
+  countScope(route: Route): Counts {
+    return getOrAdd(this.scopes, route, startCounts);
   }
 
   /** The counts of a route: of requests, and of scopes within requests. */
   find(route: Route): readonly Counts[] {
-    return [this.routes.get(route) ?? [], this.parts.get(route) ?? []].flat();
+    return [this.routes.get(route) ?? [], this.scopes.get(route) ?? []].flat();
   }
 }
 
@@ -100,7 +100,7 @@ export class LoopProfile implements LoopShares {
   requestEnded({ route, endedMs, within }: RequestState): void {
     this.turn(endedMs);
     if (route === null) return;
-    (within === null ? this.current.count(route) : this.current.countPart(route)).ended += 1;
+    (within === null ? this.current.count(route) : this.current.countScope(route)).ended += 1;
     if (!this.totalMs.has(route)) this.totalMs.set(route, 0);
   }
 
@@ -189,9 +189,9 @@ export class LoopProfile implements LoopShares {
     this.charge(this.current.count(route), own, ms);
     const { scope = null, atMs } = sample;
     if (scope === null || scope.route === null || !this.isOwn(scope, atMs)) return;
-    const part = this.current.countPart(scope.route);
-    addSample(part, ms);
-    this.charge(part, scope, ms);
+    const counts = this.current.countScope(scope.route);
+    addSample(counts, ms);
+    this.charge(counts, scope, ms);
   }
 
   /** Adds a sample's time to its request, and keeps the sum of squares of all requests true: (s + ms)² - s². */
