@@ -9,7 +9,7 @@ import { LoopStatistics } from './loop-statistics.js';
 export interface Block {
   /** True: no task alone was too long, but a queue of them has kept the loop busy. */
   readonly inPieces: boolean;
-  /** The last beat before the block, and its idle time: samples since then may belong to the block. */
+  /** The last beat before the block. The loop may have been idle for a part of the time since then. */
   readonly sinceMs: number;
   /** The end less the busy time, so the latest moment at which the block can have begun. */
   readonly startMs: number;

@@ -30,7 +30,7 @@ export function choosePlatform(
   return null;
 }
 
-/** Observes every request of an adapter, and the routes that Nest registers on it. Before Nest registers them. */
+/** Called before Nest registers routes: starts every request of the adapter, and notes the route that runs. */
 export function observeAdapter(
   adapter: AbstractHttpAdapter,
   platform: Platform,

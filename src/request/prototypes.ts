@@ -18,7 +18,7 @@ export function findPrototype(of: { readonly instance: unknown; readonly metatyp
   return typeof prototype === 'object' && prototype !== Object.prototype ? prototype : null;
 }
 
-/** Along the prototype chain, as Nest sees them: the nearest of a name wins, accessors are left out. */
+/** Lists the methods along the prototype chain, as Nest sees them: the nearest of a name wins, accessors are left out. */
 export function listMethods(prototype: object): (readonly [name: string, method: object])[] {
   const names = new MetadataScanner().getAllMethodNames(prototype);
   return names.map((name) => [name, Reflect.get(prototype, name) as object]);

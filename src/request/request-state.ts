@@ -27,13 +27,13 @@ export interface FindsSharedAnswers {
 
 /** The application of a request. Decorators find its features here, since they cannot inject them. */
 export interface RequestOwner {
-  /** Deferred work; null with `defer: false`. */
+  /** For `@DeferWork`; null with `defer: false`. */
   deferrer: RunsHandlers | null;
-  /** Null with `experiments: false`. */
+  /** For `@Experiment`; null with `experiments: false`. */
   experiments: DecidesGates | null;
-  /** Null with `compression: false`. */
+  /** For `@SharedResponse`; null with `compression: false`. */
   sharedAnswers: FindsSharedAnswers | null;
-  /** Measured work that no HTTP request starts: a `Works` of src/work, which this folder may not import. */
+  /** For `@Measured`: a `Works` of src/work, which this folder may not import. */
   works?: object | null;
   nextId(): string;
   /** The route of a request whose framework gives it only on demand; null while no route has matched. Never throws. */
