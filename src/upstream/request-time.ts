@@ -238,8 +238,9 @@ export class RouteTimes {
   count = 0;
   upstreamMs = 0;
   poolWaitMs = 0;
+  /** All busy time: that of `RequestTime` leaves out what overlaps a call. */
   busyMs = 0;
-  /** The part of `busyMs` in which a call was under way. */
+  /** The part of it in which a call was under way. */
   upstreamBusyMs = 0;
 
   add({ upstreamMs, poolWaitMs, busyMs, upstreamBusyMs }: RequestTime): void {
