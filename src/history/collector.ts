@@ -15,24 +15,25 @@ export interface Counters {
   readonly cpu: Pick<CpuAllowance, 'throttledMs'> | null;
 }
 
-class Seen {
+/** Totals of a route at the last collection. */
+class LastTotals {
   sums = new RouteSums();
   ended = 0;
   ownMs = 0;
   readonly byStatus = new Map<number, Histogram>();
 }
-const NOTHING = new RouteSums();
+const NO_SUMS = new RouteSums();
 
-/** Counts between two collections. A route's figures are of one moment; the next route is read with the next step. */
+/** Counts between two collections. Routes are read one by one, as the caller iterates: it may yield to the event loop in between. */
 export interface Collected {
   readonly process: ProcessSums;
-  /** By name; one that several routes share comes once for each of them. */
+  /** A name that several routes share comes several times. */
   readonly routes: Iterable<readonly [name: string, window: RouteWindow]>;
 }
 
-/** Takes what was counted since the last collection. It runs once a minute, and costs requests nothing. */
+/** Reads the running totals of other features, and returns the difference to the last collection. Requests pay nothing for it. */
 export class Collector {
-  private readonly seen = new Map<Route, Seen>();
+  private readonly last = new Map<Route, LastTotals>();
   private loop = performance.eventLoopUtilization();
   private throttledMs: number | null;
 
@@ -47,7 +48,7 @@ export class Collector {
   private *takeRoutes(): Generator<readonly [string, RouteWindow]> {
     const { latency, times } = this.counters();
     const all = [...(latency?.totals() ?? [])];
-    // A bucket has room for the busiest by name.
+    // A bucket has names for the first `MAX_ROUTES` routes only: the busiest come first.
     if (all.length > MAX_ROUTES) {
       const counts = new Map(all.map((one) => [one, countRequests(one).completed]));
       all.sort((a, b) => counts.get(b)! - counts.get(a)!);
@@ -61,7 +62,7 @@ export class Collector {
   private takeRoute(totals: CountedRoute, times: RouteTimeFigures | null): RouteWindow | null {
     const { route, byStatus, abortedCount: aborted, blockedMs, over } = totals;
     const { completed, errors } = countRequests(totals);
-    const before = this.seen.get(route)?.sums ?? NOTHING;
+    const before = this.last.get(route)?.sums ?? NO_SUMS;
     if (completed === before.completed && aborted === before.aborted && blockedMs === before.blockedMs) return null;
     const now = Object.assign(new RouteSums(), { completed, errors, aborted, blockedMs });
     for (const { ms, count } of over) now.over.set(ms, count);
@@ -75,16 +76,16 @@ export class Collector {
     window.add(now);
     window.add(before, -1);
     for (const [target, { calls }] of window.targets) if (calls === 0) window.targets.delete(target);
-    const seen = getOrAdd(this.seen, route, () => new Seen());
-    seen.sums = now;
+    const last = getOrAdd(this.last, route, () => new LastTotals());
+    last.sums = now;
     for (const [status, histogram] of byStatus)
-      getOrAdd(seen.byStatus, status, () => new Histogram()).catchUp(histogram, window.histogram);
+      getOrAdd(last.byStatus, status, () => new Histogram()).catchUp(histogram, window.histogram);
     window.sumMs = window.histogram.sumMs;
     if (time === null || time.ownMs === null) return window;
-    // Few samples are right in the mean: the sums over many windows are as sure as their samples are many.
-    window.sampled = time.ended - seen.ended;
-    window.ownMs = time.ownMs - seen.ownMs;
-    [seen.ended, seen.ownMs] = [time.ended, time.ownMs];
+    // Also with few samples: they are right on average, and sums over many windows have many of them.
+    window.sampled = time.ended - last.ended;
+    window.ownMs = time.ownMs - last.ownMs;
+    [last.ended, last.ownMs] = [time.ended, time.ownMs];
     return window;
   }
 
@@ -96,7 +97,7 @@ export class Collector {
     const process = Object.assign(new ProcessSums(), {
       observedMs: busyMs + idle,
       busyMs,
-      // The kernel counts anew in another cgroup.
+      // Never negative: the kernel's counter starts at 0 when the process moves to another cgroup.
       throttledMs: Math.max(0, (throttledMs ?? 0) - (this.throttledMs ?? throttledMs ?? 0)),
       heapRatio: limit > 0 ? used / limit : 0,
     });

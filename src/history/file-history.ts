@@ -39,9 +39,9 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
   };
 }
 
-/** `5m-2026-11-24.rows`; of minutes an hour's, `1m-2026-11-24T13.rows`. */
+/** A file has one day of a tier, `5m-2026-11-24.rows`; or one hour of minutes, `1m-2026-11-24T13.rows`. */
 const ROWS_FILE = /^(1m|5m|1h)-(\d{4}-\d\d-\d\d)(?:T(\d\d))?\.rows$/;
-/** The buckets of one run that have not ended, replaced as a whole. A run that was killed leaves its file. */
+/** Running buckets of one process, replaced as a whole. A process that was killed leaves its file. */
 const RUNNING_FILE = /^running-[\w-]+\.rows$/;
 /** The interval between searches for old files, milliseconds. */
 const SWEEP_MS = HOUR_MS;
@@ -61,7 +61,7 @@ class HistoryFiles implements OpenHistoryStore {
     private readonly host: HistoryStoreHost,
   ) {}
 
-  /** A write that failed may leave a torn row or half of the rows: readers skip the one, and take one of equals. */
+  /** A failed write may leave a torn row, or write rows again: readers skip the first, and take one of equal rows. */
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
     for (const row of finished) {
       const time = new Date(row.at).toISOString().slice(0, row.tier === '1m' ? 13 : 10);
@@ -79,13 +79,13 @@ class HistoryFiles implements OpenHistoryStore {
 
   async *read(tier: Tier, { from, to }: TimeRange): AsyncGenerator<HistoryRow> {
     const isWanted = (row: HistoryRow): boolean => row.tier === tier && row.at >= from && row.at < to;
-    // Running buckets first: one that ends meanwhile is in its tier's file then.
+    // Running buckets first: one that ends meanwhile is read from its tier's file.
     const runs = (await this.listFiles()).filter((file) => file.tier === null);
     const running = keepLast((await Promise.all(runs.map(({ path }) => readRows(path)))).flat().filter(isWanted));
     for (const file of await this.listFiles()) {
       if (file.tier !== tier || file.to <= from || file.from >= to) continue;
       for (const [key, row] of keepLast((await readRows(file.path)).filter(isWanted))) {
-        // The running row of a killed process is behind its whole one.
+        // The finished row replaces a running one that a killed process has left.
         running.delete(key);
         yield row;
       }
@@ -95,7 +95,7 @@ class HistoryFiles implements OpenHistoryStore {
 
   async close(): Promise<void> {}
 
-  /** Deletes what is too old, and then the oldest until the rest is small enough. */
+  /** Deletes files that are too old, and then the oldest until the others are small enough. */
   private async sweep(): Promise<void> {
     this.sweptMs = Date.now();
     let bytes = 0;
@@ -128,7 +128,7 @@ class HistoryFiles implements OpenHistoryStore {
   }
 }
 
-/** One row of each bucket and run: a bucket only grows. */
+/** The last row of each bucket and process: a bucket only grows. */
 const keepLast = (rows: readonly HistoryRow[]): Map<string, HistoryRow> =>
   new Map(rows.map((row) => [`${row.instance} ${row.at}`, row]));
 

@@ -16,7 +16,7 @@ import { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
 const MIN_WAIT_MS = 50;
 
-/** Keeps once a minute what other features count anyway. */
+/** The feature of one application: calls `tick()` of its history at each full minute, and closes it. */
 export class HistoryKeeper implements Feature {
   readonly history: History;
   private readonly store: HistoryStore | null;
@@ -83,5 +83,5 @@ export class HistoryKeeper implements Feature {
   };
 }
 
-/** Never at once: a wall clock that does not move, or is broken, as in tests, would make the timer spin. */
+/** At least `MIN_WAIT_MS`: with a wall clock that stands still, as in tests, the timer would spin. */
 const msToNextMinute = (nowMs: number): number => Math.max(MIN_WAIT_MS, MINUTE_MS - (nowMs % MINUTE_MS) || MINUTE_MS);

@@ -11,11 +11,11 @@ export interface HistoryStoreHost {
   readonly maxBytes: number;
 }
 
-/** A store at work, for one application. */
+/** A store that was opened for one application. */
 export interface OpenHistoryStore {
   /**
-   * Keeps `finished` for good, and `running` until the next write replaces it; all of them are there when it resolves. Rows that
-   * come again, after a write that failed, are kept once. A shared store gets parts of minutes, and adds them up.
+   * Resolves when all rows are stored: `finished` for good, `running` until the next write. Rows that are written again after a failed
+   * write must count once. A shared store gets parts of minutes, and adds them up.
    */
   write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void>;
   /** Rows of buckets that begin in the range, in any order; those of one bucket add up. */
@@ -28,15 +28,15 @@ export interface OpenHistoryStore {
 /** A place for the history beyond the process: `fileHistory()`, `redisHistory()`. */
 export interface HistoryStore {
   readonly name: string;
-  /** Several processes write to it, and their counts are added: what is read is all of them. */
+  /** Several processes write to it, and it returns their counts added up. */
   readonly shared: boolean;
-  /** At boot: loads a package that it needs. What it throws stops the boot. */
+  /** Called at boot, to load a package that it needs. An error stops the boot. */
   load?(): Promise<void>;
   /** May be called again after it has failed, and in several applications. */
   open(host: HistoryStoreHost): Promise<OpenHistoryStore>;
 }
 
-/** Verdicts of the fleet, and until when its windows were judged for them; epoch milliseconds. */
+/** Verdicts of the fleet. Windows before `judgedUntil` were judged for them, epoch milliseconds. */
 export interface FleetVerdicts {
   readonly judgedUntil: number;
   readonly verdicts: readonly Verdict[];
@@ -45,24 +45,24 @@ export interface FleetVerdicts {
 /** The exchange among pods of one shared store. Each call may reject; the next minute tries again. */
 export interface Fleet {
   /**
-   * One process leads, by a lease: it judges for all. `canRead`: whether this call takes or renews the lease; a leader that cannot
-   * read lets it end. `kept` is null where nobody has judged yet.
+   * The process with the lease leads: it judges for all. Only a call with `canRead` takes or renews the lease, so that a leader that
+   * cannot read the store loses it. `kept` is null before the first verdicts were kept.
    */
   lead(canRead: boolean): Promise<{ readonly leads: boolean; readonly kept: FleetVerdicts | null }>;
-  /** False where another process leads by now: then nothing is kept. */
+  /** False, with nothing kept, when another process leads by now. */
   keepVerdicts(verdicts: FleetVerdicts): Promise<boolean>;
-  /** Publishes this pod's last minute, and its own part of five minutes that have ended. */
+  /** Publishes this pod's last minute, and its part of each window that has ended. */
   publish(minute: PodMinute, windows: readonly HistoryRow[]): Promise<void>;
   /** The last minute of every living pod. */
   pods(): Promise<readonly PodMinute[]>;
-  /** Each pod's own part of the five minutes that begin at `at`, for a quarter of an hour: sums without distributions. */
+  /** Each pod's part of the window that begins at `at`, without distributions; for a quarter of an hour. */
   windows(at: number): Promise<readonly HistoryRow[]>;
 }
 
 /** This run of this process. */
 export type Identity = Pick<HistoryRow, 'pod' | 'instance' | 'release'>;
 
-/** A bucket of one process; of a fleet, with `pod` empty. */
+/** A bucket of one process; or of all pods, with an empty `pod`. */
 export interface ReadBucket extends Identity {
   readonly at: number;
   readonly window: EncodedWindow;
@@ -70,17 +70,17 @@ export interface ReadBucket extends Identity {
 
 export type TakeBucket = (bucket: ReadBucket) => void;
 
-/** Reads everything that is known of a range: this process's from memory, its past and others' from the store. */
+/** Reads a range: buckets of this process from memory, of its past and of other processes from the store. */
 export interface HistorySource {
   /**
-   * Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's.
-   * `begin` is called again, with all that was taken void, where the store fails midway.
+   * Passes every bucket that begins in the range to the function that `begin` returns; without the store, only this process's. If the
+   * store fails midway, it calls `begin` again and starts over from memory, and resolves with false.
    */
   read(tier: Tier, range: TimeRange, begin: () => TakeBucket, withStore?: boolean): Promise<boolean>;
 }
 
 export interface FleetSource extends HistorySource {
-  /** Several pods share the store: what is read is all of them. */
+  /** The store returns the counts of several pods added up. */
   readonly shared: boolean;
   /** Runs `work` on the fleet of a shared store; null without one, and while it is away. */
   fleet<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null>;

@@ -37,7 +37,7 @@ export interface HistoryParts {
   readonly now: () => number;
 }
 
-/** The history of one process, or of all that share its store: makes rows of counters, keeps them in memory and in the store, reads them. */
+/** The history of one process, or of all that share its store: turns counters into rows once a minute, keeps and reads them. */
 export class History implements HistoryReader, FleetSource {
   private readonly memory: MemoryTiers;
   private readonly store: StoreKeeper | null;
@@ -46,9 +46,8 @@ export class History implements HistoryReader, FleetSource {
   /** When the counters were last collected, epoch milliseconds. */
   private collectedMs: number;
   private lastMinute: Bucket | undefined;
-  /** Number of the last part that was made for the shared store. */
+  /** Number of the last row for a shared store. */
   private part = 0;
-  /** Settles when all work of {@link alone} so far has ended. */
   private busy: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -64,7 +63,7 @@ export class History implements HistoryReader, FleetSource {
     this.collectedMs = parts.now();
   }
 
-  /** Starts the first minute. Counts from before it are collected and thrown away. */
+  /** Starts the first minute, and discards counts from before it. */
   begin(): void {
     Array.from(this.collector.collect().routes);
     this.collectedMs = this.parts.now();
@@ -82,22 +81,22 @@ export class History implements HistoryReader, FleetSource {
   /** Called once a minute. Resolves when the store has taken the rows, or has failed. */
   async tick(): Promise<void> {
     const nowMs = this.parts.now();
-    const { ended, writing } = await this.alone(async () => {
+    const { ended, writing } = await this.runInOrder(async () => {
       await this.addCounts(nowMs);
       const ended = await this.memory.finish(nowMs);
-      // Handed to the store before other work has a turn: a `close()` in between would lose these rows.
+      // Before other work has a turn: a `close()` in between would lose these rows.
       return { ended, writing: this.write(ended) };
     });
     this.lastMinute = ended.findLast(({ tier }) => tier === '1m') ?? this.lastMinute;
     const published = writing.then((isWritten) => (this.shared && isWritten ? this.publish(ended, nowMs) : undefined));
-    // Verdicts of a fleet need this pod's rows in the store; a single process is judged even while its disk hangs.
+    // A fleet is judged by the rows in its store; a single process is judged even while its disk hangs.
     if (this.shared) await published;
     await Promise.all([published, this.verdictKeeper?.judge(this, nowMs)]);
   }
 
   async close(deadlineMs: number): Promise<void> {
     const { store, memory } = this;
-    const last = await this.alone(async () => {
+    const last = await this.runInOrder(async () => {
       if (store === null) return [];
       const nowMs = this.parts.now();
       await this.addCounts(nowMs);
@@ -146,7 +145,7 @@ export class History implements HistoryReader, FleetSource {
     return new Map([...routes!].map(([name, sums]) => [name, pick(sums)]));
   }
 
-  /** Null where a shared store could not be read. */
+  /** Null when a shared store could not be read. */
   private async sumRoutes<T extends RouteSums>(
     range: TimeRange,
     Sums: new () => T,
@@ -178,13 +177,13 @@ export class History implements HistoryReader, FleetSource {
       await turns.rest();
     };
     const handOnMemory = async (take: TakeBucket): Promise<ReadonlySet<number>> => {
-      const remembered = await this.alone(async () => memory.buckets(tier, range));
+      const remembered = await this.runInOrder(async () => memory.buckets(tier, range));
       for (const bucket of remembered) await handOn(take, { ...own, ...bucket });
       return new Set(remembered.map(({ at }) => at));
     };
     if (store !== null && withStore) {
       const take = begin();
-      // A shared store has what this process has counted, too.
+      // A shared store includes the counts of this process: memory would add them twice.
       const known = shared ? new Set<number>() : await handOnMemory(take);
       const takeRow = async (row: HistoryRow): Promise<void> => {
         if (row.instance !== own.instance || !known.has(row.at)) await handOn(take, row);
@@ -195,7 +194,7 @@ export class History implements HistoryReader, FleetSource {
     return store === null || !withStore;
   }
 
-  /** Hands the store the rows that it lacks; true when it has them all. */
+  /** Writes rows that the store lacks; true when it has them all. */
   private write(ended: readonly Bucket[]): Promise<boolean> {
     const { memory, store } = this;
     if (store === null) return Promise.resolve(true);
@@ -203,18 +202,18 @@ export class History implements HistoryReader, FleetSource {
     return store.write(ended.map(this.makeRow), memory.runningBuckets(['5m', '1h']).map(this.makeRow));
   }
 
-  /** Writes what was counted until now; true when the shared store has it all. */
+  /** Writes all counts until now to the shared store; true when it has them. */
   private async flush(store: StoreKeeper): Promise<boolean> {
-    // Readers of a store that fails add no rows to those that wait: there is room for a day of minutes.
+    // A failing store gets no new rows from its readers: each would add one to those that wait, which are bounded.
     if (store.isFailing && !(await store.write([], []))) return false;
-    const { writing } = await this.alone(async () => {
+    const { writing } = await this.runInOrder(async () => {
       await this.addCounts(this.parts.now());
       return { writing: this.write([]) };
     });
     return writing;
   }
 
-  /** Publishes what the other pods show and judge: the last minute, and windows that have ended. */
+  /** Publishes the last minute, for the pages of other pods, and ended windows, for the leader's verdicts. */
   private async publish(ended: readonly Bucket[], nowMs: number): Promise<void> {
     const minute = measureMinute(this.parts.own, this.lastMinute, nowMs);
     const windows = ended
@@ -223,27 +222,27 @@ export class History implements HistoryReader, FleetSource {
     await this.fleet((fleet) => fleet.publish(minute, windows));
   }
 
-  /** Runs one piece of work after the other: each takes several turns of the event loop, and no other may see it half done. */
-  private alone<T>(work: () => Promise<T>): Promise<T> {
+  /** One piece of work after the other: each takes several turns of the event loop, and must not be seen half done. */
+  private runInOrder<T>(work: () => Promise<T>): Promise<T> {
     const done = this.busy.then(work);
     this.busy = done.catch(() => {});
     return done;
   }
 
   private collect(): Promise<void> {
-    return this.alone(() => this.addCounts(this.parts.now()));
+    return this.runInOrder(() => this.addCounts(this.parts.now()));
   }
 
-  /** Adds what was counted since the last call to the rows in memory. Only within {@link alone}. */
+  /** Adds counts since the last call to memory. Called only within {@link runInOrder}. */
   private async addCounts(nowMs: number): Promise<void> {
-    // Ticks are a minute apart at most: a longer step of the wall clock means that the clock was set.
+    // Ticks are at most a minute apart: a longer step of the wall clock means that the clock was set.
     const passedMs = Math.min(Math.max(0, nowMs - this.collectedMs), MINUTE_MS);
     this.collectedMs = nowMs;
-    // The counts are of all the time between two ticks: they go to the bucket of its middle.
+    // Counts belong to the time between two ticks: the middle of it chooses their bucket.
     await this.memory.add(nowMs - passedMs / 2, this.collector.collect());
   }
 
-  /** Rows of what was counted since the last call, numbered: a shared store adds them up. */
+  /** Counts since the last call as numbered rows: a shared store adds them up, each number once. */
   private takeParts(): HistoryRow[] {
     return this.memory.takeFresh().map((bucket) => ({ ...this.makeRow(bucket), part: (this.part += 1) }));
   }

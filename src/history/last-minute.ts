@@ -6,10 +6,10 @@ import type { HistoryRow } from './rows/row.js';
 import { MINUTE_MS } from './rows/tiers.js';
 import { RouteSums, RouteWindow, SiteWindow } from './rows/window.js';
 
-/** Routes of a pod's own part: those that took most time. */
+/** A pod publishes its routes with most time. */
 const MAX_ROUTES = 40;
 
-/** The last minute of this process, as it is published: of the latest bucket that has ended. */
+/** The row of this process in the fleet's table of pods: the latest minute that has ended. */
 export function measureMinute(own: Identity, last: Bucket | undefined, nowMs: number): PodMinute {
   const window = last === undefined ? null : new EncodedWindow(last.data);
   const whole = new RouteWindow();
@@ -28,7 +28,7 @@ export function measureMinute(own: Identity, last: Bucket | undefined, nowMs: nu
   };
 }
 
-/** Enough to see whether one pod is the odd one: a tenth of its bytes. */
+/** A tenth of a row's bytes, and enough to find out whether only one pod has changed. */
 export function withoutDistributions(row: HistoryRow): HistoryRow {
   const window = new EncodedWindow(row.data);
   const site = new SiteWindow();

@@ -4,13 +4,13 @@ import type { HistorySource } from './history-store.js';
 import { startBucket, TIERS, type Tier, type TierRule } from './rows/tiers.js';
 import { type RouteSums, RouteWindow } from './rows/window.js';
 
-/** The finest tier that reaches back to `from`, or did so a bucket ago: the clock goes on during a call. */
+/** The finest tier that reaches back to `from`. One bucket of tolerance: the clock advances between the caller's `Date.now()` and here. */
 const findFinest = (from: number, nowMs: number): TierRule =>
   TIERS.find(({ tier, keepMs, stepMs }) => tier === '1h' || from >= nowMs - keepMs - stepMs)!;
 
 export const findTier = (from: number, nowMs: number): Tier => findFinest(from, nowMs).tier;
 
-/** A multiple of the finest tier's step, at least the given one, and the coarsest tier of which it is a multiple. */
+/** The step, rounded up to a multiple of the finest tier's, and the coarsest tier that divides it. */
 function findSteps({ from, stepMs: asked }: TimeRange & { stepMs?: number }, nowMs: number): readonly [Tier, number] {
   const { stepMs: finestMs } = findFinest(from, nowMs);
   const stepMs = Math.ceil((asked ?? finestMs) / finestMs) * finestMs;
@@ -50,7 +50,7 @@ export async function readSeries(
   };
 }
 
-/** Figures of requests; the mean of upstreams is `unmeasured` where it is not measured. */
+/** `unmeasured`: the mean for upstreams without a measured request. */
 function computeFigures<T>(window: RouteWindow, unmeasured: T) {
   const { count, errors, aborted, histogram, blockedMs, timed, upstreamMs } = window;
   return {

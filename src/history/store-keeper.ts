@@ -11,7 +11,7 @@ const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** A reader is answered from memory when the store takes longer, milliseconds. */
 const READ_DEADLINE_MS = 5_000;
 
-/** Reads and writes a store, one write at a time. While it fails, rows wait in bounded memory; the next minute tries again. */
+/** Opens, reads and writes a store, one write at a time. Rows that it fails to take wait in bounded memory for the next minute. */
 export class StoreKeeper {
   private opening: Promise<OpenHistoryStore> | null = null;
   private waiting: HistoryRow[] = [];
@@ -23,23 +23,23 @@ export class StoreKeeper {
   isFailing = false;
 
   constructor(
-    private readonly kind: HistoryStore,
+    private readonly store: HistoryStore,
     private readonly host: HistoryStoreHost,
     private readonly report: OncePerCause,
   ) {}
 
-  /** Resolves when the write has ended: true when the store has all rows up to these. */
+  /** Resolves with true when the store has these rows and all that waited. */
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<boolean> {
     this.enqueue(finished);
     this.running = running;
     const last = this.waiting.at(-1);
-    // A write that is under way does not include these rows: the next one does.
+    // The write under way does not include these rows.
     await this.busy;
     await (this.busy ??= this.writeNow().finally(() => (this.busy = null)));
     return last === undefined || !this.waiting.includes(last);
   }
 
-  /** Runs `work` on the fleet; null where the store is away, which is reported. */
+  /** Resolves with null when the store has no fleet, or is away, which is reported. */
   async fleet<T>(work: (fleet: Fleet) => Promise<T>): Promise<T | null> {
     return this.inTime('it', async () => {
       const { fleet } = await this.opened();
@@ -48,8 +48,8 @@ export class StoreKeeper {
   }
 
   /**
-   * Hands on the rows of the range one by one; false when `write` was, or the store could not be read to the end in its time. That of
-   * `take` does not count.
+   * Passes the rows of the range to `take`, one by one. False when `write` resolves with false, or when the store does not return all
+   * within its deadline; the time of `take` does not count.
    */
   async read(
     tier: Tier,
@@ -80,12 +80,12 @@ export class StoreKeeper {
     const settled = await within(deadlineMs, () => this.write(last, []));
     this.closed = true;
     if (!settled) this.reportFailure(new Error(`it did not settle within ${deadlineMs} ms`));
-    // One that opens later is closed then.
+    // A store that is still opening is closed once it is open.
     const closing = this.opening?.then((store) => store.close()).catch(() => {});
     if (settled) await closing;
   }
 
-  /** Resolves as `work` does; with null where it fails or is late, which is reported. */
+  /** Resolves with null when `work` fails or is late, which is reported. */
   private async inTime<T>(what: string, work: () => Promise<T>, leftMs = READ_DEADLINE_MS): Promise<T | null> {
     let found: T | null = null;
     try {
@@ -113,7 +113,7 @@ export class StoreKeeper {
 
   private opened(): Promise<OpenHistoryStore> {
     if (this.closed) return Promise.reject(new Error('the application has closed'));
-    this.opening ??= this.kind.open(this.host).catch((error: unknown) => {
+    this.opening ??= this.store.open(this.host).catch((error: unknown) => {
       this.opening = null;
       throw error;
     });
@@ -127,13 +127,13 @@ export class StoreKeeper {
     const lost = this.waiting.findLastIndex(({ data }) => (bytes += data.length) > MAX_WAITING_BYTES) + 1;
     if (lost === 0) return;
     this.waiting = this.waiting.slice(lost);
-    const cause = `history store "${this.kind.name}" lost rows`;
+    const cause = `history store "${this.store.name}" lost rows`;
     this.report.report(cause, `${cause}: ${lost}, because it has failed for too long.`, lost);
   }
 
   private reportFailure(error: unknown): void {
     const reason = describeReason(error);
-    const cause = `history store "${this.kind.name}" failed: ${reason}`;
+    const cause = `history store "${this.store.name}" failed: ${reason}`;
     const advice = 'What this process has seen is in memory; the store is tried again every minute.';
     this.report.report(cause, `${cause}${/[.!?]$/.test(reason) ? '' : '.'} ${advice}`);
   }

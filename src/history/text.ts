@@ -29,10 +29,10 @@ function reasonText({ part, name, share }: VerdictReason): string {
   return `${Math.round(share * 100)} % of it is ${texts[part] ?? name}`;
 }
 
-/** Routes of a text; more are counted. */
+/** Routes that a text names; it gives the number of the others. */
 const SHOWN = 3;
 
-/** The answer of a comparison for people. */
+/** A comparison in words. */
 export function comparisonText(given: Omit<PerfComparison, 'text'>): string {
   const { whole, routes, caveats } = given;
   const lines: string[] = [];

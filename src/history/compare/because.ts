@@ -11,16 +11,16 @@ const MAX_REASONS = 5;
 const MIX = 'other shares of the routes';
 const UNKNOWN = 'timers, files and clients that are not watched';
 const POOL = 'waiting for a connection of a pool';
-/** A wait for which no route is known. */
+/** The cause of a wait when no route explains it. */
 export const THE_LOOP = 'the event loop';
 
-/** Means of one completed request, milliseconds: `upstream + pool + busy + idle` is `mean`. `own`: null where nothing is sampled. */
+/** Means per completed request, milliseconds. The rest of `mean` beside `upstream`, `pool` and `busy` is unexplained. `own`: null without samples. */
 function computeMeans(sums: RouteSums) {
   const { completed, sumMs, timed, upstreamMs, poolWaitMs, upstreamBusyMs, busyMs, sampled, ownMs, blockedMs } = sums;
   const of = (ms: number, count: number): number => (count === 0 ? 0 : ms / count);
   return {
     mean: of(sumMs, completed),
-    // An answer that came while the loop was busy was waited for by the loop.
+    // While the loop was busy, it could not have read the upstream's answer: that time is the loop's.
     upstream: of(upstreamMs - upstreamBusyMs, timed),
     pool: of(poolWaitMs, timed),
     busy: of(busyMs, timed),
@@ -30,8 +30,8 @@ function computeMeans(sums: RouteSums) {
 }
 
 /**
- * Parts of the change of the mean duration. Those that went the other way are left out, and the shares of the rest add up to 1.
- * A route that is on one side only changes the mix. `loop`: what kept the event loop.
+ * Splits the change of the mean duration into parts. Parts in the opposite direction are left out; the shares of the others add up to 1.
+ * A route on one side only changes the mix. `loop`: name of the cause of waits for the event loop.
  */
 export function explainChange(
   before: SiteSums,
@@ -63,18 +63,18 @@ function addRoute(parts: Parts, route: string, weight: number, was: RouteSums, i
   const busy = now.busy - old.busy;
   const upstream = now.upstream - old.upstream;
   const pool = now.pool - old.pool;
-  // Proven blocks, as long as nobody knows whose work it is.
+  // Without samples only measured blocks are known to be the route's own work.
   const own =
     old.own === null || now.own === null ? Math.max(0, Math.min(busy, now.blocked - old.blocked)) : now.own - old.own;
   parts.add('own', route, weight * own);
   parts.add('loop-wait', loop, weight * (busy - own));
   parts.add('unexplained', UNKNOWN, weight * (now.mean - old.mean - busy - upstream - pool));
   parts.add('upstream', POOL, weight * pool);
-  for (const [target, ms] of targetChanges(was, is, upstream)) parts.add('upstream', target, weight * ms);
+  for (const [target, ms] of splitByTarget(was, is, upstream)) parts.add('upstream', target, weight * ms);
 }
 
-/** The change of the time for upstreams, by target: in proportion to how much longer each of them was waited for. */
-function targetChanges(was: RouteSums, is: RouteSums, upstream: number): [string, number][] {
+/** Splits the change of upstream time by target, in proportion to the change of the time of each target's calls. */
+function splitByTarget(was: RouteSums, is: RouteSums, upstream: number): [string, number][] {
   const names = [...new Set([...was.targets.keys(), ...is.targets.keys()])];
   const changes = names.map((name): [string, number] => {
     const [old, now] = [was.targets.get(name)?.wallMs ?? 0, is.targets.get(name)?.wallMs ?? 0];
@@ -103,7 +103,7 @@ class Parts {
     const shown = sorted.slice(0, MAX_REASONS);
     const rest = 1 - shown.reduce((sum, { share }) => sum + share, 0);
     if (sorted.length > MAX_REASONS) return [...shown, { part: 'unexplained', name: 'smaller parts', share: rest }];
-    // The rest is of rounding.
+    // Rounding leaves a rest: shares must add up to 1.
     shown[0]!.share += rest;
     return shown;
   }
@@ -112,10 +112,10 @@ class Parts {
 const THROTTLED_RISE = 0.05;
 const HEAP_FULL = 0.85;
 const HEAP_RISE = 0.1;
-/** A route that takes so much of the loop's added busy time is the reason. */
+/** A route is the cause if it takes this share of the loop's added busy time. */
 const LOOP_SHARE = 0.3;
 const MORE_REQUESTS = 1.5;
-/** Less of a second than this is nothing new. */
+/** Smaller rises of the loop's busy share have no cause. */
 const LOOP_RISE = 0.02;
 
 export function findLoopCause(before: SiteSums, after: SiteSums): string {

@@ -12,7 +12,7 @@ import { comparisonText } from '../text.js';
 import { explainChange, findLoopCause, type SiteSums } from './because.js';
 import type { ComparedRanges } from './ranges.js';
 
-/** One window: what an interval counts as one, since requests of the same minutes resemble each other. */
+/** The sums of one bucket. Intervals count buckets, not requests: requests of the same minutes resemble each other. */
 interface Unit {
   completed: number;
   sumMs: number;
@@ -20,9 +20,9 @@ interface Unit {
   errors: number;
 }
 
-/** One route in a range, or all of them: its sums, and each window of it. */
+/** One route in a range, or the whole: its sums, and those of each bucket. */
 class RouteRange extends RouteWindow {
-  /** By the beginning of the window: pods add up. */
+  /** By the beginning of the bucket: rows of several pods are added. */
   readonly units = new Map<number, Unit>();
 
   take({ at, window }: ReadBucket, route: string | null): void {
@@ -80,7 +80,7 @@ export async function compareRanges(
   return { ...comparison, text: comparisonText(comparison) };
 }
 
-/** Buckets are whole: one that begins before the range is of the range before it. The running one counts. */
+/** Extends the range to whole buckets: from the one that `from` is in to the last that begins before `to`, the running one included. */
 function wholeBuckets({ from, to }: TimeRange, tier: Tier, nowMs: number): TimeRange {
   const { stepMs } = findRule(tier);
   const begin = startBucket(from, stepMs);
@@ -109,7 +109,7 @@ async function readSite(
   return site;
 }
 
-/** `parts`: the routes that it is made of. */
+/** `parts`: the route itself; or for the whole, with null, all routes that count. */
 function compareRoute(
   route: string | null,
   parts: readonly string[],
@@ -152,17 +152,17 @@ function computeChange(
   const [control, treatment] = [estimateMean(was), estimateMean(is)];
   if (isRelative) return { value, ci: notBelow(-1, fixedHorizon(relativeLift(control, treatment), ALPHA)).ci };
   const error = Math.sqrt(control.variance + treatment.variance);
-  // Windows that all agree, for example in no error at all, leave no spread.
+  // Buckets that all agree, for example without any error, have no spread.
   const margin = error === 0 ? 0 : studentQuantile(ALPHA / 2, welchDegrees(control, treatment)) * error;
   return { value, ci: [value - margin, value + margin] };
 }
 
-/** How much more or less time its requests take in all. */
+/** Orders routes by how much more or less time all their requests take. */
 function weigh({ before, after }: RouteComparison): number {
   return Math.abs((after.durationMs.mean - before.durationMs.mean) * (after.count - after.aborted));
 }
 
-/** A smaller change of the traffic is none, relative. */
+/** Smaller relative changes of the traffic are not mentioned. */
 const TRAFFIC = 0.2;
 
 /** `', traffic +40 %'` */
@@ -175,7 +175,7 @@ function describeTraffic({ before, after }: ComparedRanges, whole: RouteComparis
 function listCaveats(ranges: ComparedRanges, before: SiteRange, after: SiteRange, whole: RouteComparison): string[] {
   const caveats = [...ranges.caveats];
   const isKnown = whole.before.count > 0 && whole.after.count > 0;
-  if (ranges.releases !== null && !ranges.atOnce && isKnown)
+  if (ranges.releases?.overlap === false && isKnown)
     caveats.push(`Confounded: deployed to all pods at once${describeTraffic(ranges, whole)}.`);
   if (!before.complete || !after.complete)
     caveats.push('The store could not be read: only what this process remembers is compared.');

@@ -4,13 +4,12 @@ import type { HistorySource } from '../history-store.js';
 import { startBucket, DAY_MS, findRule, HOUR_MS, MINUTE_MS, type TierRule, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { findTier } from '../series.js';
 
-/** Two ranges; with releases, only what they have served. */
+/** Two ranges to compare; with `releases`, only their own requests in them. */
 export interface ComparedRanges {
   readonly before: TimeRange;
   readonly after: TimeRange;
-  readonly releases: { readonly before: string; readonly after: string } | null;
-  /** Both releases served at the same time. */
-  readonly atOnce: boolean;
+  /** `overlap`: both served side by side for about an hour. */
+  readonly releases: { readonly before: string; readonly after: string; readonly overlap: boolean } | null;
   readonly caveats: readonly string[];
 }
 
@@ -18,7 +17,6 @@ const plain = (before: TimeRange, after: TimeRange, ...caveats: string[]): Compa
   before: { from: before.from, to: before.to },
   after: { from: after.from, to: after.to },
   releases: null,
-  atOnce: true,
   caveats,
 });
 
@@ -32,13 +30,13 @@ export async function findRanges(
   if (what === 'release') return findReleaseRanges(source, ownRelease, nowMs);
   const agoMs = what === 'day' ? DAY_MS : WEEK_MS;
   const { stepMs } = findRule(findTier(nowMs - DAY_MS - agoMs, nowMs));
-  // Rounded here and then shifted: else only one of both has the running bucket.
+  // Rounded before the shift, so that both ranges have the running bucket.
   const to = startBucket(nowMs, stepMs) + stepMs;
   const after = { from: to - DAY_MS, to };
   return plain({ from: after.from - agoMs, to: after.to - agoMs }, after);
 }
 
-/** This release since it came, against the one before it: in the hours of both, else a week before, else as long before it. */
+/** Compares a release with the previous one: while both serve, else in the same hours a week earlier, else for as long before it. */
 async function findReleaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
   const unknown = (from: number, caveat: string): ComparedRanges =>
     plain({ from, to: from }, { from, to: Math.max(nowMs, from + 1) }, caveat);
@@ -50,22 +48,24 @@ async function findReleaseRanges(source: HistorySource, release: string, nowMs: 
   const served = buckets.filter(({ at }) => at <= since).flatMap(({ releases }) => [...releases]);
   const previous = served.findLast((other) => other !== release);
   if (previous === undefined) return unknown(since, `No release before ${release} is known.`);
-  const compared = { releases: { before: previous, after: release }, caveats: [] };
+  const pair = { before: previous, after: release };
   const together = findTogether(buckets.filter(({ at, releases }) => at >= since && releases.has(previous)));
-  if (together !== null) return { ...compared, atOnce: true, before: together, after: together };
+  if (together !== null)
+    return { releases: { ...pair, overlap: true }, before: together, after: together, caveats: [] };
+  const releases = { ...pair, overlap: false };
   const after = { from: since, to: Math.max(nowMs, since + 1) };
   if (buckets.some(({ at, releases }) => at <= since - WEEK_MS && releases.has(previous))) {
     // The running hour counts on both sides.
     const to = Math.min(since, startBucket(nowMs, HOUR_MS) + HOUR_MS - WEEK_MS);
-    return { ...compared, atOnce: false, after, before: { from: since - WEEK_MS, to } };
+    return { releases, after, before: { from: since - WEEK_MS, to }, caveats: [] };
   }
   const lengthMs = Math.max(HOUR_MS, Math.min(after.to - since, WEEK_MS));
   const { to } = runs.find(previous)!;
   const caveats = [`Release ${previous} has not served the same hours a week ago: the hours before are taken.`];
-  return { ...compared, atOnce: false, after, before: { from: to - lengthMs, to }, caveats };
+  return { releases, after, before: { from: to - lengthMs, to }, caveats };
 }
 
-/** The range of the buckets in which both releases served, where it is about an hour: the first one is the deploy itself. */
+/** The range in which both releases served; null if that is less than about an hour without the first bucket, that of the deploy. */
 function findTogether(both: readonly ServedBucket[]): TimeRange | null {
   const [first, ...others] = both;
   const last = others.at(-1);
@@ -98,12 +98,12 @@ async function readServed(source: HistorySource, nowMs: number): Promise<ServedB
   return [...older.filter(({ at, stepMs }) => at + stepMs <= until), ...recent];
 }
 
-/** A change so soon after a release is the release's. */
+/** A change that begins so soon after a release is attributed to it. */
 const AFTER_RELEASE_MS = 30 * MINUTE_MS;
-/** A restart beside another release takes no longer. */
+/** A release that is missing for longer beside another one has left: a restart takes less. */
 const RESTART_MS = 10 * MINUTE_MS;
 
-/** When each release served last without a bucket of others in between. */
+/** When each release served last, without interruption by others. */
 export class ReleaseRuns {
   private readonly runs = new Map<string, TimeRange>();
   private endedAt = -Infinity;
@@ -125,7 +125,7 @@ export class ReleaseRuns {
     return this.runs.get(release);
   }
 
-  /** The release that came shortly before a change and serves in it, where another was there before it. */
+  /** The newest release that began shortly before a change and serves during it; null while only one release is known. */
   findBefore(since: number): { name: string; at: number } | null {
     if (this.runs.size < 2) return null;
     const found = [...this.runs].filter(

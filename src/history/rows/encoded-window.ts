@@ -3,8 +3,8 @@ import { pack, unpack, unpacker, type Packed } from './message-pack.js';
 import { COUNTS, FIGURES, isCounted, ProcessSums, RouteSums, RouteWindow, SiteWindow } from './window.js';
 
 /**
- * Sums of a route, which add up by key: a figure is a negative number, `>1000` counts slower requests, and a target has its
- * calls (-1) and their time (-2). Of `^max`, `^min` and `^heap` the greatest counts.
+ * Sums of a route, which Redis adds up by key without knowing them; for keys with `^` it takes the greatest. Figures have negative
+ * numbers, `>1000` counts requests slower than that, and a target has its calls (-1) and their time (-2).
  */
 type Sums = Map<number | string, number | Map<number, number>>;
 const OVER = '>';
@@ -12,17 +12,17 @@ const TARGET = 't';
 const MAX = '^max';
 const MIN = '^min';
 const HEAP = '^heap';
-/** Counts of durations: 32 octaves of 32 buckets, both numbered from -32 to -1. Lua would write 1, 2, 3 as an array. */
+/** Counts of durations: 32 octaves of 32 steps, both numbered from -32 to -1, since Lua would write keys 1, 2, 3 as an array. */
 type Counts = Map<number, Map<number, number>>;
 const SIDE = 32;
 
-/** All routes of a bucket together, so that a chart of the whole reads one; and its process. */
+/** Keys beside the names of routes: all routes together, for charts of the whole, and the process. */
 const WHOLE = '';
 const PROCESS = 'process';
-/** A route's targets: those with most time are kept. */
+/** A route keeps its targets with most time. */
 const MAX_TARGETS = 16;
 
-/** Sums of a bucket by route, each packed. */
+/** By route. */
 type PackedSums = ReadonlyMap<string, Uint8Array>;
 
 export function encodeWindow({ process, routes }: SiteWindow): Buffer {
@@ -32,17 +32,14 @@ export function encodeWindow({ process, routes }: SiteWindow): Buffer {
   return pack(new Map([[PROCESS, encodeProcess(process)], ...all]));
 }
 
-/**
- * The packed sums of a bucket.
- * @throws RangeError for what is none
- */
+/** @throws RangeError for bytes that are no bucket */
 export function readPackedSums(data: Uint8Array): PackedSums {
   const sums = unpack(data);
   if (!(sums instanceof Map)) throw new RangeError('a history row has no routes');
   return sums as PackedSums;
 }
 
-/** Sums, and the distribution of durations behind them, which only some readers need. */
+/** The distribution of durations goes behind the sums: only some readers need it. */
 export const packSums = (sums: Sums, counts: Counts = new Map()): Buffer => pack(sums, counts);
 
 function encodeProcess({ observedMs, busyMs, throttledMs, heapRatio }: ProcessSums): Buffer {
@@ -69,7 +66,7 @@ function encodeRoute(route: RouteWindow): Buffer {
   const { histogram } = route;
   for (const [index, key] of FIGURES.entries()) {
     const value = Math.round(route[key] * findFactor(index));
-    // Below zero where a minute's later requests lower the cap of its outliers.
+    // Negative when later requests of a minute lower its cap of outliers.
     if (value !== 0) sums.set(-1 - index, value);
   }
   for (const [ms, count] of route.over) sums.set(`${OVER}${ms}`, Math.round(count));
@@ -86,12 +83,12 @@ function encodeRoute(route: RouteWindow): Buffer {
     getOrAdd(counts, octave - SIDE, () => new Map()).set(bucket - SIDE, pairs[i + 1]!);
   }
   sums.set(MAX, Math.round(histogram.maxMs * 1_000));
-  // The least is the greatest below zero.
+  // Negated: the greatest of the negated values is the least.
   sums.set(MIN, -Math.round(histogram.minMs * 1_000));
   return packSums(sums, counts);
 }
 
-/** Adds what was encoded, to `sums`; the distribution as well where they have one. */
+/** Adds an encoded route to `sums`; and its distribution, if they have one. */
 function addRoute(bytes: Uint8Array, sums: RouteSums): void {
   const histogram = sums instanceof RouteWindow ? sums.histogram : null;
   const next = openSums(bytes);
@@ -114,7 +111,7 @@ function addRoute(bytes: Uint8Array, sums: RouteSums): void {
   if (histogram.count > 0) histogram.sumMs = sums.sumMs;
 }
 
-// Any writer of a shared store may have written what is read: all that is no sum of ours counts as nothing.
+// Any client may write to a shared store: values of another form count as nothing.
 
 const openSums = (bytes: unknown): (() => Packed) => (bytes instanceof Uint8Array ? unpacker(bytes) : () => 0);
 const isInSide = (key: number | string): key is number => typeof key === 'number' && key < 0 && key >= -SIDE;
@@ -132,7 +129,7 @@ function readMap(next: () => Packed): ReadonlyMap<number | string, Packed> {
   }
 }
 
-/** Null for what is no bucket: a checksum does not prove the writer. */
+/** Null for bytes that are no bucket: any client may write to a shared store. */
 export function openWindow(data: Uint8Array): EncodedWindow | null {
   try {
     return new EncodedWindow(data);
@@ -142,12 +139,12 @@ export function openWindow(data: Uint8Array): EncodedWindow | null {
   }
 }
 
-/** A bucket as it was written; each route is decoded when it is read. */
+/** A window as it was written: each route is decoded when it is read. */
 export class EncodedWindow {
   readonly process: ProcessSums;
   private readonly packed: PackedSums;
 
-  /** @throws RangeError for what is no bucket */
+  /** @throws RangeError for bytes that are no bucket */
   constructor(data: Uint8Array) {
     this.packed = readPackedSums(data);
     this.process = decodeProcess(this.packed.get(PROCESS));
@@ -157,10 +154,7 @@ export class EncodedWindow {
     return [...this.packed.keys()].filter((name) => name !== WHOLE && name !== PROCESS);
   }
 
-  /**
-   * Adds the sums of one route to `sums`, of the whole with null, and the distribution where they have one, which takes longer.
-   * Returns `sums`; nothing is added for a route that is not in it.
-   */
+  /** Adds one route to `sums`, or the whole with null, and returns them. A `RouteWindow` gets the distribution too, which takes longer. */
   addTo<T extends RouteSums>(sums: T, route: string | null): T {
     const bytes = this.packed.get(route ?? WHOLE);
     if (bytes !== undefined) addRoute(bytes, sums);

@@ -7,7 +7,7 @@ import { EncodedWindow, encodeWindow } from './encoded-window.js';
 import { startBucket, MINUTE_MS, TIERS, type Tier, type TierRule } from './tiers.js';
 import { SiteWindow, type RouteWindow } from './window.js';
 
-/** A quantile of a minute's durations: what lies above it counts as it in `typicalMs`. */
+/** Quantile of a minute's durations as which longer ones count in `typicalMs`. */
 const CAP = 0.98;
 
 export interface Bucket {
@@ -21,7 +21,7 @@ interface TierBuckets extends TierRule {
   readonly running: Map<number, SiteWindow>;
 }
 
-/** A bucket that has ended goes on where the clock was set back into it: its row replaces the first. */
+/** Reopens a bucket that has ended when the clock was set back into it: its next row replaces the first. */
 function openBucket({ finished, running }: TierBuckets, at: number): SiteWindow {
   return getOrAdd(running, at, () => {
     const data = finished.get(at);
@@ -31,14 +31,14 @@ function openBucket({ finished, running }: TierBuckets, at: number): SiteWindow 
 }
 
 /**
- * This process's buckets in the three tiers, bounded in time and bytes. Calls must run one after the other: long work gives
- * turns of the event loop to others.
+ * This process's buckets in the three tiers, bounded in time and bytes. The caller waits for each call before the next: long work takes
+ * several turns of the event loop.
  */
 export class MemoryTiers {
   private readonly tiers = new Map<Tier, TierBuckets>(
     TIERS.map((rule) => [rule.tier, { ...rule, finished: new Map(), running: new Map() }]),
   );
-  /** By minute, counts that {@link takeFresh} has not taken yet; null where nobody takes them. */
+  /** By minute, counts that {@link takeFresh} has not returned yet; null without a shared store. */
   private readonly fresh: Map<number, SiteWindow> | null;
 
   constructor(
@@ -62,7 +62,7 @@ export class MemoryTiers {
     }
   }
 
-  /** Counts since the last call, by minute. */
+  /** Counts since the last call, by minute, for a shared store. */
   takeFresh(): Bucket[] {
     const taken = [...(this.fresh ?? [])].map(([at, window]): Bucket => ({
       tier: '1m',
@@ -73,7 +73,7 @@ export class MemoryTiers {
     return taken;
   }
 
-  /** Ends the buckets that are over at `nowMs`, and returns them. */
+  /** Encodes and returns the buckets that have ended by `nowMs`. */
   async finish(nowMs: number): Promise<Bucket[]> {
     const ended: Bucket[] = [];
     const turns = new Turns();
@@ -97,7 +97,7 @@ export class MemoryTiers {
     );
   }
 
-  /** Buckets that begin in the range, all as of one moment. */
+  /** Buckets that begin in the range, running ones included. */
   buckets(tier: Tier, { from, to }: TimeRange): Pick<Bucket, 'at' | 'data'>[] {
     const finished = [...this.tiers.get(tier)!.finished].map(([at, data]) => ({ at, data }));
     return [...finished, ...this.runningBuckets([tier])].filter(({ at }) => at >= from && at < to);
@@ -124,7 +124,7 @@ export class MemoryTiers {
   }
 }
 
-/** Once a minute, however often it is read: adding to `typicalMs` brings the minute to its value as a whole. */
+/** Sets `typicalMs` of fresh counts so that the sum of the minute is right: its 98th percentile is known only with all its requests. */
 function capOutliers(minute: RouteWindow, fresh: RouteWindow): void {
   const all = new Histogram();
   all.merge(minute.histogram);

@@ -11,7 +11,7 @@ export function pack(...values: readonly Packed[]): Buffer {
   for (const value of values) write(value, parts);
   let size = 0;
   for (const part of parts) size += typeof part === 'number' ? 1 : part.length;
-  // Memory of its own: a row is kept for long, and would keep Node's pool.
+  // Memory outside of Node's buffer pool: a row lives long, and would retain a slab of the pool.
   const packed = Buffer.allocUnsafeSlow(size);
   let end = 0;
   for (const part of parts) {
@@ -67,7 +67,7 @@ export const unpack = (bytes: Uint8Array): Packed => unpacker(bytes)();
 export function unpacker(bytes: Uint8Array): () => Packed {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let end = 0;
-  /** The offset of so many bytes, which are read next. */
+  /** Reserves `size` bytes, and returns their offset. */
   const skip = (size: number): number => {
     end += size;
     if (end > view.length) throw new RangeError('a history row ends too early');

@@ -3,7 +3,7 @@ import { HISTOGRAM_LAYOUT } from '../../core/histogram.js';
 import { pack, unpack, type Packed } from './message-pack.js';
 import { TIERS, type Tier } from './tiers.js';
 
-/** Changes when what is written changes; rows of another version are ignored, never migrated. */
+/** Raised with every change of the format: rows of another version are ignored, never migrated. */
 export const VERSION = 3;
 
 /** One bucket of one process, all its routes. A later row of the same tier, time and instance replaces it. */
@@ -19,7 +19,7 @@ export interface HistoryRow {
   readonly release: string;
   /** Written by `encodeWindow()`. */
   readonly data: Uint8Array;
-  /** For a store that adds: `data` is what was counted since the row before, which has the number before. */
+  /** For a shared store, which adds rows up: number of the row, whose `data` was counted since the one before. */
   readonly part?: number;
 }
 
@@ -30,7 +30,7 @@ export function encodeRow({ tier, at, pod, instance, release, data }: HistoryRow
   );
 }
 
-/** Null for a row of another version, and for what is none. */
+/** Null for a row of another version, and for bytes that are no row. */
 export function decodeRow(bytes: Uint8Array): HistoryRow | null {
   let row: Packed;
   try {
@@ -46,7 +46,7 @@ export function decodeRow(bytes: Uint8Array): HistoryRow | null {
   return { tier, at, pod, instance, release, data } as HistoryRow;
 }
 
-/** In a file, before each row: a mark, its length and its checksum, four bytes each. The mark finds what follows damage. */
+/** Before each row in a file: a mark, the row's length and checksum, four bytes each. After damage the next mark finds the next row. */
 const HEAD_BYTES = 12;
 const MARK = Buffer.from([0x9e, 0x70, 0x72, 0x01]);
 
@@ -59,7 +59,7 @@ export function encodeFrame(row: HistoryRow): Buffer {
   return Buffer.concat([head, bytes]);
 }
 
-/** Reads the rows of a file. Damage, such as a torn write, costs the rows that it is in. */
+/** Reads the rows of a file, and skips those that are damaged, for example by a torn write. */
 export function readFrames(bytes: Buffer): HistoryRow[] {
   const rows: HistoryRow[] = [];
   for (let offset = bytes.indexOf(MARK); offset !== -1 && offset + HEAD_BYTES <= bytes.length;) {
@@ -68,7 +68,7 @@ export function readFrames(bytes: Buffer): HistoryRow[] {
     const isRight = end <= bytes.length && crc32(body) === bytes.readUInt32LE(offset + 8);
     const row = isRight ? decodeRow(body) : null;
     if (row !== null) rows.push(row);
-    // Behind a wrong row the next mark counts: its length may be what is wrong.
+    // A damaged row's length may be wrong: the search goes on behind its mark.
     offset = bytes.indexOf(MARK, isRight ? end : offset + 1);
   }
   return rows;

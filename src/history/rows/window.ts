@@ -7,7 +7,7 @@ export interface TargetSums {
   wallMs: number;
 }
 
-/** Figures of a route, in the order in which they are numbered in a row. */
+/** Figures of a route; their order is their number in a stored row. */
 export const COUNTS = ['completed', 'aborted', 'errors', 'timed', 'sampled'] as const;
 const TIMES = [
   'sumMs',
@@ -21,32 +21,31 @@ const TIMES = [
 ] as const;
 export const FIGURES = [...COUNTS, ...TIMES];
 
-/** Sums over the requests of one route in a stretch of time; times in milliseconds. They add up. */
+/** Sums over the requests of one route in a stretch of time, milliseconds. Sums of several stretches can be added. */
 export class RouteSums {
   /** Completed requests, and the sum of their durations. */
   completed = 0;
   sumMs = 0;
-  /** `sumMs` with durations above the 98th percentile of a minute counted as it: an outlier changes little. */
+  /** `sumMs`, in which longer durations count as the 98th percentile of their minute: outliers change it little. */
   typicalMs = 0;
   aborted = 0;
   errors = 0;
   blockedMs = 0;
-  /** Requests that took longer than so many milliseconds. */
+  /** By threshold, milliseconds: how many requests took longer. */
   readonly over = new Map<number, number>();
-  /** Completed requests whose time is known by its parts, which follow. */
+  /** Completed requests whose time was split into the parts that follow. */
   timed = 0;
   upstreamMs = 0;
   /** Waiting for a connection of a watched pool, while no call was under way. */
   poolWaitMs = 0;
-  /** The event loop was busy with any work; of that, while a call was under way. */
+  /** While the event loop was busy with any work; and the part of it while a call was under way. */
   busyMs = 0;
   upstreamBusyMs = 0;
-  /** Requests whose own CPU time is known, and that time. */
+  /** Requests with samples of their own CPU time, and that time. */
   sampled = 0;
   ownMs = 0;
   readonly targets = new Map<string, TargetSums>();
 
-  /** All that ended, aborted included. */
   get count(): number {
     return this.completed + this.aborted;
   }
@@ -96,14 +95,14 @@ export class ProcessSums {
   }
 }
 
-/** Whether a row counts in all routes together: jobs are no traffic, and a resolver's HTTP request counts already. */
+/** Whether a route counts in the whole: jobs are no traffic, and a resolver's HTTP request counts already. */
 export const isCounted = (route: string): boolean => isTraffic(route.slice(0, route.indexOf(' ')));
 
-/** Routes of one bucket: more are counted together. */
+/** Routes of one bucket by name: further ones are counted together. */
 export const MAX_ROUTES = 300;
 const OTHER_ROUTES = 'other routes';
 const OTHER_WORK = 'METHOD other work';
-/** Rows of several routes, which differ from bucket to bucket: they are not judged. */
+/** They hold other routes in each bucket: they are not judged. */
 export const OTHERS: ReadonlySet<string> = new Set([OTHER_ROUTES, OTHER_WORK]);
 
 /** All routes of one process in a stretch of time. */

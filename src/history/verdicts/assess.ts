@@ -6,40 +6,41 @@ import { METRICS, type MetricRule, type Unit } from './metrics.js';
 import { readUsual, RECENT, type RouteTrack, type Usual } from './route-track.js';
 import type { WeekProfile } from './week-profile.js';
 
-/** Units before, at least: an hour of a busy route. */
+/** Least number of past units: an hour of a busy route. */
 const MIN_PAST = 12;
-/** The usual changes slowly: it is worked out anew so often. */
+/** The usual changes slowly: it is computed so often. */
 const REFRESH_MS = 30 * 60_000;
-/** Fewer weeks cannot outvote one with a change or an incident: the day must show the same. */
+/** Fewer weeks cannot outvote one with an incident: the change must then show against the day as well. */
 const SURE_WEEKS = 3;
-/** A route that follows a sure one needs no more than this. */
-const LIKELY = 2;
-/** Share of verdicts of chance among all (Benjamini and Hochberg, 1995). */
+/** Least t value of a route that joins the verdict of a significant one. */
+const LIKELY_T = 2;
+/** Accepted share of false changes among all reported ones (Benjamini and Hochberg, 1995). */
 const FALSE_DISCOVERIES = 0.01;
 const ALPHA = 0.05;
-/** Times the median of absolute deviations, it is a normal distribution's standard deviation. */
+/** Factor from the median absolute deviation to the standard deviation of a normal distribution. */
 const MAD_TO_SD = 1.4826;
 
-/** One route and metric, now against the usual. */
+/** The recent units of one route and metric, compared with the usual. */
 export interface Assessment {
   readonly route: string;
   readonly rule: MetricRule;
   readonly usual: Usual;
   readonly before: number;
   readonly now: number;
-  /** Levels of each recent unit; `now` is their mean. */
+  /** The level of each recent unit; `now` is their mean. */
   readonly nows: readonly number[];
   readonly error: number;
   readonly degrees: number;
   readonly pValue: number;
-  /** It matters, in every recent unit in the same direction. */
+  /** Every recent unit differs enough to report, in the same direction. */
   readonly matters: boolean;
+  /** Enough to join the verdict of a significant route. */
   readonly likely: boolean;
   readonly since: number;
   readonly count: number;
 }
 
-/** The usual, computed anew now and then; null while too little is known. */
+/** Computes the usual, or returns the last one; null with too few units. */
 function findUsual(route: string, track: RouteTrack, index: number, profile: WeekProfile): Usual | null {
   const { past, recent, usual } = track;
   if (recent.length < RECENT || past.length < MIN_PAST) return null;
@@ -53,8 +54,15 @@ function findUsual(route: string, track: RouteTrack, index: number, profile: Wee
   });
   if (units.length < MIN_PAST) return null;
   const residuals = units.map(({ residual }) => residual);
-  const [center, day] = [findMedian(residuals), findMedian(units.map(({ level }) => level))];
-  return (usual[index] = { at, shape, center, day, spread: computeSpread(residuals, center), units: units.length });
+  const [center, dayLevel] = [findMedian(residuals), findMedian(units.map(({ level }) => level))];
+  return (usual[index] = {
+    at,
+    shape,
+    center,
+    dayLevel,
+    spread: computeSpread(residuals, center),
+    units: units.length,
+  });
 }
 
 const average = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -71,14 +79,14 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   const direction = Math.sign(now - before);
   const isSure = usual.shape === null || usual.shape.weeks >= SURE_WEEKS;
   const matters = nows.every((level, unit) =>
-    (isSure ? [befores[unit]!] : [befores[unit]!, usual.day]).every(
+    (isSure ? [befores[unit]!] : [befores[unit]!, usual.dayLevel]).every(
       (from) => rule.matters(from, level) && Math.sign(level - from) === direction,
     ),
   );
   const counts = recent.map(({ sums }) => sums.count);
   const [since, count] = [recent[0]!.at, counts.reduce((sum, one) => sum + one, 0)];
   const found = { route, rule, usual, before, now, nows, matters, since, count };
-  // Most routes, most of the time: no verdict comes of it, and a test of significance costs time.
+  // Most routes, most of the time: the test of significance would be for nothing.
   if (!matters) return { ...found, error: 0, degrees: 1, pValue: 1, likely: false };
   const spread = Math.max(usual.spread, rule.leastSpread(before, Math.min(...counts), usual.shape !== null));
   // Neighbouring windows resemble each other: the recent ones are one observation.
@@ -86,19 +94,19 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   const degrees = usual.units - 1;
   const t = (now - before) / error;
   const pValue = Math.min(1, 2 * studentUpperTail(Math.abs(t), degrees));
-  return { ...found, error, degrees, pValue, likely: Math.abs(t) >= LIKELY };
+  return { ...found, error, degrees, pValue, likely: Math.abs(t) >= LIKELY_T };
 }
 
-/** Days have quiet and noisy hours: the greater of a robust and a plain spread. */
+/** The greater of a robust and a plain standard deviation, since days have quiet and noisy hours. */
 function computeSpread(residuals: readonly number[], center: number): number {
   const deviations = residuals.map((residual) => Math.abs(residual - center));
   const variance = deviations.reduce((sum, deviation) => sum + deviation * deviation, 0) / (residuals.length - 1);
   const robust = MAD_TO_SD * findMedian(deviations);
-  // A few windows far out, of an incident too short for a verdict, do not widen it.
+  // At most doubled: few outliers, of an incident too short for a verdict, must not hide the next one.
   return Math.max(robust, Math.min(Math.sqrt(variance), 2 * robust));
 }
 
-/** Assessments that are no chance, at a share of false ones of 1 %. */
+/** Assessments that are significant among all, by {@link FALSE_DISCOVERIES}. */
 export function findSignificant(assessments: readonly Assessment[]): Assessment[] {
   const sorted = assessments.toSorted((a, b) => a.pValue - b.pValue);
   const last = sorted.findLastIndex(({ pValue }, index) => pValue <= ((index + 1) / sorted.length) * FALSE_DISCOVERIES);
@@ -130,7 +138,7 @@ export function computeChange(moved: readonly Assessment[]): { change: number; c
   };
 }
 
-/** Parts of the added time for latency; routes for the other metrics. */
+/** Parts of the added time for `latency` and `over`; for the other metrics the share of each route. */
 export function findReasons(moved: readonly Assessment[], before: SiteSums, after: SiteSums): Verdict['because'] {
   const { metric } = moved[0]!.rule;
   const routes = moved.map(({ route }) => route);
@@ -143,13 +151,13 @@ export function findReasons(moved: readonly Assessment[], before: SiteSums, afte
     .toSorted((a, b) => b.share - a.share);
 }
 
-/** How far a unit still is from the usual, as a share of the verdict's change: 1 is all of it. */
+/** Distance of a unit from the usual as a share of the reported change: 1 is all of it, 0 is back to the usual. */
 export function computeLeft({ rule, usual, before, now }: Assessment, unit: Unit): number | null {
   const level = rule.level(unit);
   return level === null ? null : (level - readUsual(usual, unit.at)) / (now - before);
 }
 
-/** Whether every recent unit is twice the verdict's change. That was a mean of units of which the first may have been half calm. */
+/** Whether every recent unit shows twice the reported change, measured by its last unit: the change may have begun within the first. */
 export function isFarBeyond(reported: Assessment | undefined, { rule, before, nows }: Assessment): boolean {
   if (reported === undefined) return false;
   const last = reported.nows.at(-1)!;

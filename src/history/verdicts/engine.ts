@@ -29,25 +29,25 @@ const MAX_ACTIVE = 20;
 /** Resolved verdicts are kept for this long, and at most this many of them. */
 const KEPT_MS = 7 * DAY_MS;
 const MAX_KEPT = 100;
-/** A route that changes within this time of a verdict belongs to the same change. */
+/** A route that changes so soon after a verdict may join it. */
 const JOINS_MS = HOUR_MS;
 /** A change is over when less than this share of it is left, {@link RECENT} times in a row. */
-const OVER = 0.5;
+const OVER_SHARE = 0.5;
 /** A change that lasts this long becomes the usual. */
 const USUAL_MS: Record<Verdict['kind'], number> = { worse: 7 * DAY_MS, better: DAY_MS };
-/** Metrics whose improvement is reported. */
-const BETTER: ReadonlySet<string> = new Set(['latency', 'errors']);
+const IMPROVEMENTS_REPORTED: ReadonlySet<string> = new Set(['latency', 'errors']);
 
+/** A verdict that is not resolved. */
 interface Active {
   verdict: Verdict;
-  /** Assessments by route, as they were when the verdict opened or the route joined it. */
+  /** By route, its assessment when it opened or joined the verdict. */
   readonly moved: Map<string, Assessment>;
   readonly openedAt: number;
-  /** Windows with a new unit, in a row, in which less than {@link OVER} of the change was left. */
+  /** Windows with a new unit, in a row, in which less than {@link OVER_SHARE} of the change was left. */
   calm: number;
 }
 
-/** Judges window after window: what became worse or better, and what is over. Pure: time comes with the windows. */
+/** Judges window after window: opens verdicts, and resolves those that are over. Without a clock: time comes with the windows. */
 export class VerdictEngine {
   private readonly tracks = new Map<string, RouteTrack>();
   private readonly profile = new WeekProfile();
@@ -60,15 +60,15 @@ export class VerdictEngine {
   /** `listUsers`: who has used a route in the last ten minutes. */
   constructor(private readonly listUsers: (route: string) => readonly UserUse[]) {}
 
-  /** Active ones first, then the resolved; the newest first. */
+  /** Active ones first, then resolved ones, each the newest first. */
   get verdicts(): readonly Verdict[] {
     const active = this.active.map(({ verdict }) => verdict).toSorted((a, b) => b.since - a.since);
     return [...active, ...this.resolved.toReversed()];
   }
 
   /**
-   * Replaces own verdicts by those that another process has reported for the same windows: their texts stay as reported. Returns
-   * those that nobody has resolved and that are over at `at`: the windows judged here take what began before them for the usual.
+   * Replaces own verdicts by those that the previous leader has reported for the same windows: their texts must not change. Resolves and
+   * returns its active ones that are none here: a change from before the windows judged here counts as the usual.
    */
   adopt(reported: readonly Verdict[], at: number): Verdict[] {
     const known = new Map(reported.map((verdict) => [verdict.id, verdict]));
@@ -86,7 +86,7 @@ export class VerdictEngine {
     return over;
   }
 
-  /** Adds an hour of the past to the profile of the week. */
+  /** Adds an hour of past weeks, which is not judged. */
   learnHour(at: number, routes: Iterable<readonly [string, RouteSums]>): void {
     for (const [route, sums] of routes) this.profile.add(at, route, sums);
   }
@@ -99,7 +99,7 @@ export class VerdictEngine {
     if (isCalm) this.processBefore.add(oldest!.at, oldest!.process);
     pushBounded(this.windows, window, RECENT);
     const covered = this.findCovered(() => true);
-    /** Routes that have a new unit. */
+    /** Routes with a new unit. */
     const fresh = new Set<string>();
     for (const [route, sums] of window.routes) {
       if (this.findTrack(route).take(window.at, sums, window.process.observedMs, !covered.has(route))) fresh.add(route);
@@ -116,7 +116,7 @@ export class VerdictEngine {
     return getOrAdd(this.tracks, route, () => new RouteTrack());
   }
 
-  /** Routes that an active verdict names or blames, if it hides them: they open no verdict of their own. */
+  /** Routes that active verdicts name or blame, and for which `hides` is true: they open no verdict of their own. */
   private findCovered(hides: (active: Active, route: string) => boolean): Set<string> {
     return new Set(
       this.active.flatMap((active) =>
@@ -128,8 +128,8 @@ export class VerdictEngine {
   }
 
   /**
-   * Routes whose change is reported already. A verdict of this window hides every other change of its routes; an older one hides neither
-   * new errors nor twice the change in its own metric, and an improvement hides no worsening in another metric.
+   * Routes whose change is reported already. A verdict of this window hides all other changes of its routes. An older one does not hide
+   * new errors, nor twice its change in the same metric; an improvement does not hide a worsening in another metric.
    */
   private findReported(
     kind: Verdict['kind'],
@@ -145,7 +145,7 @@ export class VerdictEngine {
     });
   }
 
-  /** Opens verdicts on one metric: for routes whose change is significant, and for others that likely follow them. */
+  /** Opens verdicts on one metric, for routes with a significant change together with routes that likely have the same. */
   private *open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Steps<Verdict[]> {
     const all: Assessment[] = [];
     for (const [route, track] of this.tracks) {
@@ -156,7 +156,7 @@ export class VerdictEngine {
     const significant = findSignificant(all);
     const opened: Verdict[] = [];
     for (const kind of ['worse', 'better'] as const) {
-      if (kind === 'better' && !BETTER.has(rule.metric)) continue;
+      if (kind === 'better' && !IMPROVEMENTS_REPORTED.has(rule.metric)) continue;
       const covered = this.findReported(kind, rule, window.at, all);
       const sure = significant.filter(({ route }) => fresh.has(route) && !covered.has(route));
       const isOfKind = ({ before, now }: Assessment): boolean => now > before === (kind === 'worse');
@@ -169,7 +169,7 @@ export class VerdictEngine {
     return opened;
   }
 
-  /** Opens a verdict, or lets the routes join one of the same change. Null then, and when too many are active. */
+  /** Null when the routes join an active verdict of the same change, and when too many are active. */
   private openOne(
     kind: Verdict['kind'],
     rule: MetricRule,
@@ -208,7 +208,7 @@ export class VerdictEngine {
     return verdict;
   }
 
-  /** Sums of the last 24 hours without the recent units, and of the recent ones. */
+  /** Sums of the last 24 hours without the recent units; and of the recent units. */
   private sides(at: number): { before: SiteSums; after: SiteSums } {
     const [before, after] = [new Map<string, RouteSums>(), new Map<string, RouteSums>()];
     for (const [route, track] of this.tracks) {
@@ -230,7 +230,7 @@ export class VerdictEngine {
       for (const route of one.moved.keys()) {
         const track = this.findTrack(route);
         if (ending === 'usual') track.relearn();
-        // These units have ended a verdict: only a change that turned into its opposite is judged by them again.
+        // Units that have ended a verdict open none, unless the change has turned into its opposite.
         if (ending !== 'turned') track.recent.length = 0;
       }
       over.push(one.verdict);
@@ -240,16 +240,16 @@ export class VerdictEngine {
     return over;
   }
 
-  /** Counts calm windows. Returns how the change has ended; null while it lasts. */
+  /** Null while the change lasts. Counts calm windows. */
   private findEnding(one: Active, at: number, fresh: ReadonlySet<string>): Ending | null {
     const left = this.computeLeft(one, fresh);
-    if (left !== null) one.calm = left < OVER ? one.calm + 1 : 0;
+    if (left !== null) one.calm = left < OVER_SHARE ? one.calm + 1 : 0;
     if (at - one.verdict.since >= USUAL_MS[one.verdict.kind]) return 'usual';
     if (left !== null && one.calm >= RECENT) return left <= -1 ? 'turned' : 'over';
     return [...one.moved.keys()].some((route) => this.findTrack(route).isCurrent(at, DAY_MS)) ? null : 'unused';
   }
 
-  /** The share of the change that is left, by routes with a new unit; null when none has one. */
+  /** The share of the change that is left, by routes with a new unit; null without any. */
   private computeLeft({ moved }: Active, fresh: ReadonlySet<string>): number | null {
     return averageRoutes(moved.values(), (one) => {
       const unit = fresh.has(one.route) ? this.findTrack(one.route).recent.at(-1) : undefined;

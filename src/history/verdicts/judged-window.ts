@@ -3,10 +3,11 @@ import type { ReadBucket } from '../history-store.js';
 import type { EncodedWindow } from '../rows/encoded-window.js';
 import { OTHERS, ProcessSums, RouteSums } from '../rows/window.js';
 
+/** Sums of one window, of all pods or of one. */
 export class WindowSums {
   readonly process = new ProcessSums();
   readonly routes = new Map<string, RouteSums>();
-  /** The longest that one of its processes was observed, milliseconds. */
+  /** Observed time of the process that was there longest, milliseconds. */
   longestMs = 0;
 
   add(window: EncodedWindow): void {
@@ -16,9 +17,8 @@ export class WindowSums {
   }
 }
 
-/** Five minutes of all processes. */
+/** The window of all processes, with that of each pod. */
 export class JudgedWindow extends WindowSums {
-  /** Sums by host; with one host there is nothing to compare. */
   readonly pods = new Map<string, WindowSums>();
   readonly releases = new Set<string>();
 
@@ -38,6 +38,7 @@ export class JudgedWindow extends WindowSums {
   }
 }
 
+/** All routes except those that stand for others. */
 export function* readJudged(window: EncodedWindow): Generator<[route: string, sums: RouteSums]> {
   for (const name of window.routeNames) if (!OTHERS.has(name)) yield [name, window.addTo(new RouteSums(), name)];
 }

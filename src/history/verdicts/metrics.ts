@@ -1,10 +1,10 @@
 import type { Verdict } from '../../core/verdict.js';
 import type { RouteSums } from '../rows/window.js';
 
-/** Fewer requests are no unit: a quiet route's windows are put together. */
+/** Fewer requests make no unit: windows of a quiet route are added until there are enough. */
 export const MIN_REQUESTS = 50;
 
-/** Requests of one route that are judged as one: of five minutes, or of as many windows as bring enough of them. */
+/** The smallest amount of one route's requests that is judged: one window, or several until there are {@link MIN_REQUESTS}. */
 export interface Unit {
   readonly at: number;
   readonly sums: RouteSums;
@@ -12,35 +12,34 @@ export interface Unit {
   observedMs: number;
 }
 
-/** A figure of a unit that is watched. */
+/** How one metric is read from units, and judged. */
 export interface MetricRule {
   readonly metric: Verdict['metric'];
-  /** On the scale on which differences are judged; null where the unit has no value. */
+  /** The metric on the scale on which changes are judged, a logarithm for latency; null where the unit has no value. */
   level(unit: Unit): number | null;
-  /** Whether a difference matters, however sure it is. */
+  /** Whether a difference is large enough to report, apart from its significance. */
   matters(before: number, now: number): boolean;
-  /** The least spread that is believed, for levels like `before` from `count` requests; `isWeekly`: against the same hours of weeks. */
+  /** Lower limit of the spread of levels near `before` from `count` requests; `isWeekly`: compared with the same hours of weeks. */
   leastSpread(before: number, count: number, isWeekly: boolean): number;
   /** The change as a verdict reports it. */
   change(before: number, now: number): number;
 }
 
-const RATIO = Math.log(1.2);
+const MIN_RATIO = Math.log(1.2);
 const MIN_MS = 10;
 const MIN_SHARE = 0.02;
-/** Without a week to compare with, morning and Monday are as large as incidents. */
+/** Wider without weeks to compare with: mornings and Mondays differ as much as incidents. */
 const SPREAD_OF_DAY = 0.12;
 const SPREAD_OF_WEEK = 0.05;
 
 const latency: MetricRule = {
   metric: 'latency',
   level: ({ sums }) => (sums.completed === 0 || sums.typicalMs <= 0 ? null : Math.log(sums.typicalMs / sums.completed)),
-  matters: (before, now) => Math.abs(now - before) >= RATIO && Math.abs(Math.exp(now) - Math.exp(before)) >= MIN_MS,
+  matters: (before, now) => Math.abs(now - before) >= MIN_RATIO && Math.abs(Math.exp(now) - Math.exp(before)) >= MIN_MS,
   leastSpread: (_, __, isWeekly) => (isWeekly ? SPREAD_OF_WEEK : SPREAD_OF_DAY),
   change: (before, now) => Math.expm1(now - before),
 };
 
-/** Shares matter from two in a hundred, when they double or halve. */
 const shareMatters = (before: number, now: number): boolean =>
   Math.abs(now - before) >= MIN_SHARE && (now >= 2 * before || before >= 2 * now);
 /** The spread of a share of so many requests, by chance alone. */
@@ -56,7 +55,7 @@ const share = (metric: Verdict['metric'], of: (unit: Unit) => number): MetricRul
   change: (before, now) => now - before,
 });
 
-/** A change that shows in several is reported by the first of them. */
+/** In this order: a change that shows in several metrics is reported by the first of them. */
 export const METRICS: readonly MetricRule[] = [
   share('errors', ({ sums }) => sums.errors / sums.count),
   latency,

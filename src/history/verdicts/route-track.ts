@@ -4,16 +4,18 @@ import { RouteSums } from '../rows/window.js';
 import { METRICS, MIN_REQUESTS, type Unit } from './metrics.js';
 import type { WeekShape } from './week-profile.js';
 
-/** A change must show in so many units in a row. */
+/** A change must show in so many units in a row: they are the recent ones. */
 export const RECENT = 2;
 
-/** The usual of one route and metric: the median of its units against the shape of the week, and how they spread. */
+/** The usual level of one route and metric, and how much its units spread around it. */
 export interface Usual {
+  /** When it was computed, epoch milliseconds. */
   readonly at: number;
-  /** How it goes with the hours of the week, where that is known. */
+  /** Expected deviation at each hour of the week; null while weeks are unknown. */
   readonly shape: WeekShape | null;
-  /** The median of its units, whatever the hour. */
-  readonly day: number;
+  /** Median level of the day's units, whatever their hour. */
+  readonly dayLevel: number;
+  /** Median of levels after subtraction of the shape; `spread` is around it. */
   readonly center: number;
   readonly spread: number;
   readonly units: number;
@@ -21,7 +23,7 @@ export interface Usual {
 
 export const readUsual = ({ shape, center }: Usual, at: number): number => (shape?.levelAt(at) ?? 0) + center;
 
-/** Sums by the hour, of the last 24. */
+/** Sums of the last 24 hours, forgotten hour by hour. */
 export class HourSums<T extends { add(other: T): void }> {
   private readonly hours = new Map<number, T>();
 
@@ -39,19 +41,21 @@ export class HourSums<T extends { add(other: T): void }> {
   }
 }
 
-/** One route as it is remembered: units of the last 24 hours, and the last ones apart. */
+/** Units of one route: those of the last 24 hours, and the {@link RECENT} ones, which are judged against them. */
 export class RouteTrack {
-  /** Levels of each unit, one a metric. */
+  /** Levels of each unit, by metric. */
   past: { readonly at: number; readonly levels: readonly (number | null)[] }[] = [];
   before = new HourSums(RouteSums);
   readonly recent: Unit[] = [];
+  /** By metric. */
   readonly usual: (Usual | undefined)[] = [];
+  /** Has not enough requests yet. */
   private pending: Unit | null = null;
   private endedAt = 0;
 
-  /** True when a unit is complete. `isCalm`: nothing is known to be wrong with the route. */
+  /** True when a unit is complete. `isCalm`: no verdict is active on the route, so that its units become the usual. */
   take(at: number, sums: RouteSums, observedMs: number, isCalm: boolean): boolean {
-    // Hours of a route that is hardly used are no measure of now.
+    // An old part of a hardly used route's unit does not show its present state.
     if (this.pending !== null && at - this.pending.at >= HOUR_MS) this.pending = null;
     const unit = (this.pending ??= { at, sums: new RouteSums(), observedMs: 0 });
     unit.sums.add(sums);
@@ -65,7 +69,7 @@ export class RouteTrack {
     return true;
   }
 
-  /** Sums of as much time as {@link RECENT} windows: units of a quiet route take longer than those of a busy one. */
+  /** Recent sums scaled to the time of {@link RECENT} windows: units of a quiet route take longer. */
   now(): RouteSums {
     const now = new RouteSums();
     for (const { sums } of this.recent) now.add(sums, (RECENT * WINDOW_MS) / (this.endedAt - this.recent[0]!.at));
@@ -76,7 +80,7 @@ export class RouteTrack {
     return at - this.endedAt < withinMs;
   }
 
-  /** Takes what is wrong now for the usual from here on. */
+  /** Forgets the past: the present level becomes the usual. */
   relearn(): void {
     this.past = [];
     this.usual.length = 0;

@@ -6,7 +6,7 @@ import { RouteSums } from '../rows/window.js';
 import { averageRoutes, type Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 
-/** The part that a change concerns, by name: the pod, the user, the upstream. */
+/** The part of the site that has changed, with the name of the pod, user or upstream. */
 export interface Scope {
   readonly scope: Verdict['scope'];
   readonly name: string | null;
@@ -24,7 +24,7 @@ export interface ScopeQuestion {
   readonly listUsers: (route: string) => readonly UserUse[];
 }
 
-/** Share of the traffic that must have moved for the whole site. */
+/** Share of the traffic on changed routes from which the whole site has changed. */
 const SITE = 0.6;
 const MIN_ROUTES_OF_SITE = 3;
 /** Share of a change that one pod, user or upstream must explain (Bhagwan et al., "Adtributor", NSDI 2014). */
@@ -62,14 +62,14 @@ function findPod({ moved, windows }: ScopeQuestion): Scope | null {
   return { scope: 'pod', name: most!.pod, detail: `1 of ${pods.length} pods` };
 }
 
-/** Pods that serve the moved routes and of which a process is there for most of the window: in a deploy, others end or begin. */
+/** Pods that serve the changed routes for most of the window: in a deploy others begin or end in it. */
 function findServing(moved: readonly Assessment[], { pods }: JudgedWindow): string[] {
   const serving = [...pods].filter(([, { routes }]) => moved.some(({ route }) => routes.has(route)));
   const mostMs = Math.max(...serving.map(([, { longestMs }]) => longestMs));
   return serving.filter(([, { longestMs }]) => longestMs >= mostMs / 2).map(([pod]) => pod);
 }
 
-/** Mean change of the moved routes in some of the pods, on the metric's scale. */
+/** Mean change of the changed routes in some of the pods, on the metric's scale. */
 function findChange(
   moved: readonly Assessment[],
   windows: readonly JudgedWindow[],
@@ -86,7 +86,7 @@ function findChange(
   return change ?? 0;
 }
 
-/** One user's requests take the added time, and most requests are of others. */
+/** One user's requests take most of the added time, though most requests are of other users. */
 function findUser({ moved, before, listUsers }: ScopeQuestion): Scope | null {
   const [{ rule }] = moved as [Assessment];
   if (rule.metric !== 'latency' && rule.metric !== 'over') return null;
@@ -111,10 +111,10 @@ function findUser({ moved, before, listUsers }: ScopeQuestion): Scope | null {
   return { scope: 'users', name: unit, detail: `1 of ${added.size}` };
 }
 
-/** One upstream is most of it, and its calls take longer; more calls than before are the route's doing. */
+/** One upstream is the main part, and each call takes longer: with more calls alone, the route has changed. */
 function findUpstream({ because: [main], before, after }: ScopeQuestion): Scope | null {
   if (main?.part !== 'upstream' || main.share < MAIN_PART) return null;
-  // Calls of now at what they took before, route by route: who calls it more often is no slower upstream.
+  // `usualMs`: the present calls at their former duration, route by route.
   let [wallMs, usualMs] = [0, 0];
   for (const [route, { targets }] of after.routes) {
     const now = targets.get(main.name);

@@ -17,27 +17,27 @@ export interface VerdictParts {
   readonly failed: (error: unknown) => void;
 }
 
-/** Other pods write once a minute. */
-const OTHERS_MS = 90_000;
-/** A window is judged at the first full minute after that. */
+/** After so long all pods have written a window: each writes once a minute. */
+const ALL_WRITTEN_MS = 90_000;
+/** After so long the leader has judged a window: at the first full minute after all have written it. */
 const JUDGED_MS = 120_000;
 const WEEKS = 5;
-/** Windows that are read at once: memory has room for them, and a slow store the time. */
+/** Windows are read in parts, so that memory holds few at a time, and a slow store answers each read in time. */
 const PART_MS = 6 * HOUR_MS;
 
 /**
- * Gives the engine its windows: first those of the past, in silence, and then each that has ended. Of a fleet one process does,
- * the leader; the others show its verdicts.
+ * Passes windows to the engine: first those of the past, without reports, then each that has ended. In a fleet only the leader judges;
+ * the other processes show its verdicts.
  */
 export class VerdictKeeper {
   private engine: VerdictEngine;
   /** Windows that begin before it are judged. */
   private judgedUntil = 0;
-  /** Windows before it are of the past. */
-  private begunAt = 0;
-  /** Verdicts of the fleet's leader; null where this process judges. */
+  /** Windows that begin before it are judged without reports. */
+  private reportsFrom = 0;
+  /** The leader's verdicts; null where this process judges. */
   private followed: readonly Verdict[] | null = null;
-  /** Judged, and not kept by the fleet yet. */
+  /** The fleet has not stored them yet. */
   private unreported: Verdict[] = [];
   private leads = false;
   /** Whether a shared store could be read when it was last tried. */
@@ -52,16 +52,16 @@ export class VerdictKeeper {
     return this.followed ?? this.engine.verdicts;
   }
 
-  /** Learns what the store remembers. */
+  /** Learns the past from the store. */
   recall(source: FleetSource, nowMs: number): Promise<void> {
-    // Windows that nobody has judged yet are judged here: those who wrote them may have ended.
-    this.begunAt = startBucket(nowMs - (source.shared ? JUDGED_MS : 0), WINDOW_MS);
+    // The last windows may not be judged yet, and their processes may have ended: this one judges and reports them.
+    this.reportsFrom = startBucket(nowMs - (source.shared ? JUDGED_MS : 0), WINDOW_MS);
     if (source.shared) return this.judge(source, nowMs);
-    return this.runAlone(async () => void (await this.recallUntil(source, this.begunAt)));
+    return this.runUnlessBusy(async () => void (await this.recallUntil(source, this.reportsFrom)));
   }
 
   judge(source: FleetSource, nowMs: number): Promise<void> {
-    return this.runAlone(async () => {
+    return this.runUnlessBusy(async () => {
       if (source.shared) return this.judgeFleet(source, nowMs);
       for (const verdict of await this.judgeUntil(source, startBucket(nowMs, WINDOW_MS))) this.parts.report(verdict);
     });
@@ -71,7 +71,7 @@ export class VerdictKeeper {
   private async judgeFleet(source: FleetSource, nowMs: number): Promise<void> {
     const answer = await source.fleet((fleet) => fleet.lead(this.canRead));
     if (answer === null) return;
-    // A leader that cannot read tries again while its lease lasts; one without a lease takes the next that is free.
+    // A leader that cannot read the store tries again until its lease ends. Without a lease it may apply for the next one.
     this.canRead ||= !answer.leads;
     this.leads = answer.leads && (this.leads || (await this.takeOver(source, nowMs, answer.kept)));
     if (!this.leads) {
@@ -79,7 +79,7 @@ export class VerdictKeeper {
       return;
     }
     const before = this.judgedUntil;
-    this.unreported.push(...(await this.judgeUntil(source, startBucket(nowMs - OTHERS_MS, WINDOW_MS))));
+    this.unreported.push(...(await this.judgeUntil(source, startBucket(nowMs - ALL_WRITTEN_MS, WINDOW_MS))));
     if (this.judgedUntil === before && this.unreported.length === 0) return;
     const { judgedUntil, verdicts } = this;
     const isKept = await source.fleet((fleet) => fleet.keepVerdicts({ judgedUntil, verdicts }));
@@ -87,18 +87,18 @@ export class VerdictKeeper {
     if (isKept === true) for (const verdict of this.unreported.splice(0)) this.parts.report(verdict);
   }
 
-  /** Judges in silence what the leader before has judged; what it has not, is reported. */
+  /** Judges without reports what the previous leader has judged, and reports what it has not. */
   private async takeOver(source: FleetSource, nowMs: number, kept: FleetVerdicts | null): Promise<boolean> {
     const latest = startBucket(nowMs - JUDGED_MS, WINDOW_MS);
-    this.begunAt = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.begunAt));
-    this.canRead = await this.recallUntil(source, this.begunAt);
+    this.reportsFrom = Math.max(latest - DAY_MS, Math.min(latest, kept?.judgedUntil ?? this.reportsFrom));
+    this.canRead = await this.recallUntil(source, this.reportsFrom);
     if (!this.canRead) return false;
-    this.unreported = this.engine.adopt(kept?.verdicts ?? [], this.begunAt);
+    this.unreported = this.engine.adopt(kept?.verdicts ?? [], this.reportsFrom);
     this.followed = null;
     return true;
   }
 
-  /** Learns five weeks of hours, and judges the last two days in windows. False where a shared store could not be read. */
+  /** Learns hours of five weeks, and judges windows of the last two days. False when a shared store could not be read. */
   private async recallUntil(source: FleetSource, until: number): Promise<boolean> {
     let engine = new VerdictEngine(this.parts.listUsers);
     const windowsFrom = until - 2 * DAY_MS;
@@ -108,7 +108,7 @@ export class VerdictKeeper {
     });
     const turns = new Turns();
     for (let from = windowsFrom; from < until; from += PART_MS) {
-      // A store that has failed once is not waited for again.
+      // A store that has failed once is not read again: each read could take its whole deadline.
       const { windows, isRead } = await readWindows(source, { from, to: Math.min(until, from + PART_MS) }, isComplete);
       for (const window of windows) await inTurns(engine.judge(window), turns);
       isComplete &&= isRead;
@@ -121,11 +121,11 @@ export class VerdictKeeper {
 
   private async judgeUntil(source: FleetSource, until: number): Promise<Verdict[]> {
     if (until <= this.judgedUntil) return [];
-    // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
+    // At most the last day, when the clock was set far ahead, or the process was stopped for long.
     const from = Math.max(this.judgedUntil, until - DAY_MS);
     const isShared = source.shared;
     const { windows, isRead } = await readWindows(source, { from, to: until }, isShared);
-    // The memory of one pod is no fleet: the next minute judges the window.
+    // One pod's memory cannot stand for the fleet: the next minute judges the window.
     this.canRead = isRead || !isShared;
     if (!this.canRead) return [];
     const turns = new Turns();
@@ -135,8 +135,8 @@ export class VerdictKeeper {
     return changed;
   }
 
-  /** One after the other: a call meanwhile is left to the next minute. */
-  private runAlone(work: () => Promise<void>): Promise<void> {
+  /** While work is under way, a call waits for that instead: the next minute does its own. */
+  private runUnlessBusy(work: () => Promise<void>): Promise<void> {
     return (this.busy ??= work()
       .catch(this.parts.failed)
       .finally(() => (this.busy = null)));

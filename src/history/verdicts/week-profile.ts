@@ -7,15 +7,15 @@ import { MIN_REQUESTS } from './metrics.js';
 const WEEKS = 5;
 const HOURS = 24;
 
-/** How a route goes up and down with the hours of the week. */
+/** How the latency of a route varies with the hours of the week. */
 export interface WeekShape {
-  /** So many weeks know it: of three and more, one with an incident or a change is outvoted. */
+  /** Number of known weeks: with three or more, the median outvotes a week with an incident. */
   readonly weeks: number;
-  /** Null where that hour was never seen before. */
+  /** Deviation from the level of the day; null for an hour that was never seen. */
   readonly levelAt: (time: number) => number | null;
 }
 
-/** The latency of each route at each hour of up to five weeks, as logarithms. */
+/** The mean latency of each route at each hour of up to five weeks. */
 export class WeekProfile {
   private readonly hours = new Map<number, Map<string, { count: number; typicalMs: number }>>();
   private oldest = Infinity;
@@ -33,8 +33,8 @@ export class WeekProfile {
   }
 
   /**
-   * The median of the weeks, each against its own level of the day until `at`: what a route has become for good moves none.
-   * Null with less than a week and its day before, or where that hour was never seen.
+   * The median of the weeks. Each week is taken relative to its own day, so that a lasting change does not distort the shape.
+   * Null without a full week and a day before it, or when that hour was never seen.
    */
   findShape(route: string, at: number): WeekShape | null {
     const weeks: { agoMs: number; level: number }[] = [];

@@ -31,8 +31,7 @@ describe("compare('release')", () => {
   it('takes the hours that both have served, where there is one: a canary', async () => {
     const source = sourceOf({ a: minutesUntil(ago(30), now), b: minutesUntil(ago(3), now) });
     expect(await findRanges('release', source, 'b', now)).toMatchObject({
-      releases: { before: 'a', after: 'b' },
-      atOnce: true,
+      releases: { before: 'a', after: 'b', overlap: true },
       before: { from: ago(3), to: now },
       after: { from: ago(3), to: now },
     });
@@ -40,10 +39,10 @@ describe("compare('release')", () => {
 
   it('takes no deploy for a canary, whether minutes or hours know of it', async () => {
     const rolling = sourceOf({ a: minutesUntil(ago(30), ago(3, 10)), b: minutesUntil(ago(3), now) });
-    expect((await findRanges('release', rolling, 'b', now)).atOnce).toBe(false);
+    expect((await findRanges('release', rolling, 'b', now)).releases).toMatchObject({ overlap: false });
     const long = sourceOf({ a: minutesUntil(ago(90), ago(72, 5)), b: minutesUntil(ago(72, 20), now) });
-    const { atOnce, after } = await findRanges('release', long, 'b', now);
-    expect([atOnce, after.to - after.from > 70 * HOUR_MS]).toEqual([false, true]);
+    const { releases, after } = await findRanges('release', long, 'b', now);
+    expect([releases?.overlap, after.to - after.from > 70 * HOUR_MS]).toEqual([false, true]);
   });
 
   it('takes the same hours of a week ago, the running one included, where the release before was there', async () => {
