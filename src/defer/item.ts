@@ -177,8 +177,8 @@ export class Room {
 
   get whyFull(): string {
     return this.items >= this.maxItems
-      ? `${this.maxItems} were waiting already (defer.maxPending)`
-      : `what waits holds nearly ${this.maxBytes} bytes already (defer.maxPendingBytes)`;
+      ? `the limit of ${this.maxItems} waiting items leaves no room (defer.maxPending)`
+      : `the limit of ${this.maxBytes} waiting bytes leaves no room (defer.maxPendingBytes)`;
   }
 
   makeFullError(name: string): PerfError {

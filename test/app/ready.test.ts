@@ -78,7 +78,7 @@ describe('perf.ready()', () => {
     for (let i = 0; i < 2; i++) await fetch(app.url);
     expect(ready()).toEqual({
       ready: false,
-      reasons: ['deferred work is full: 1 were waiting already (defer.maxPending)'],
+      reasons: ['deferred work is full: the limit of 1 waiting items leaves no room (defer.maxPending)'],
     });
     finish();
     await until('the work has ended', () => (ready() as { ready: boolean }).ready);

@@ -262,7 +262,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     const isKept = keptMinutes === Infinity ? 'All is kept' : `All is kept for ${keptMinutes} minutes`;
     const advice = isServerTrouble(error)
       ? `${isKept}, and sent again under the same ids.`
-      : 'It is sent again; a job that is refused while others get through is given up, and named.';
+      : 'It is sent again. A job that is refused while others are stored is given up, and reported by its name.';
     const cause = `${this.title} could not be stored: ${describeReason(error)}`;
     shared.report(cause, `${cause}. ${advice}`);
   }

@@ -123,8 +123,8 @@ export class ProcessFolder {
   async keepAdopting(onAdopted: (files: readonly string[]) => void): Promise<void> {
     const adopted: string[] = [];
     await this.adopt(adopted).catch((error: unknown) => {
-      const cause = `spill: could not find what other processes have left: ${describeReason(error)}`;
-      this.report(cause, `${cause}. It stays there.`);
+      const cause = `spill: could not take over files of processes that have ended: ${describeReason(error)}`;
+      this.report(cause, `${cause}. They stay there, and it is tried again.`);
     });
     // Files that were moved before an error are adopted all the same.
     onAdopted(adopted);

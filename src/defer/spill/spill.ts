@@ -193,7 +193,10 @@ export class Spill {
 
   private reportTrouble(step: string, error: unknown): void {
     const cause = `spill: could not ${step}: ${(error as NodeJS.ErrnoException).code ?? describeReason(error)}`;
-    this.report(cause, `${cause}. New durable work is not on disk until it can; what is there stays there.`);
+    this.report(
+      cause,
+      `${cause}. Until that works again, no new durable work is on disk; entries that are there stay.`,
+    );
   }
 
   /** Writes strikes to their files, and deletes files of which everything is struck off. */

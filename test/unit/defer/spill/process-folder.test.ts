@@ -103,7 +103,7 @@ describe('the folders of processes that share a path', () => {
     const taken = join(at.root, ownFolder(), 'work-000002.ndjson');
     mkdirSync(taken);
     await adopt();
-    expect(reports).toEqual([expect.stringContaining('could not find what other processes have left')]);
+    expect(reports).toEqual([expect.stringContaining('could not take over files of processes that have ended')]);
     expect(await takeAll(spill)).toEqual([GONE]);
     rmdirSync(taken);
     await adopt();

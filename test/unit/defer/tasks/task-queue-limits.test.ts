@@ -19,7 +19,9 @@ describe('overflow', () => {
     expect(ran).toEqual([0, 1]);
     expect(engine.stats()).toMatchObject({ accepted: 5, completed: 2, dropped: 3 });
     expect(records.filter(({ outcome }) => outcome === 'dropped')).toHaveLength(3);
-    expect(reports).toEqual(['deferred work "task" dropped: 2 were waiting already (defer.maxPending).']);
+    expect(reports).toEqual([
+      'deferred work "task" dropped: the limit of 2 waiting items leaves no room (defer.maxPending).',
+    ]);
   });
 
   it('drop-old: makes room by dropping what has waited longest', async () => {
@@ -46,7 +48,7 @@ describe('overflow', () => {
     defer(() => ran.push(0));
     defer(() => ran.push(1));
     expect(() => defer(() => ran.push(2), { name: 'audit' })).toThrow(
-      'PERF_ERR_DEFER_FULL: no room for deferred work "audit": 2 were waiting already (defer.maxPending).',
+      'PERF_ERR_DEFER_FULL: no room for deferred work "audit": the limit of 2 waiting items leaves no room (defer.maxPending).',
     );
     await engine.idle();
     defer(() => ran.push(3));
