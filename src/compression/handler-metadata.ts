@@ -3,8 +3,7 @@ import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { ControllerMethod } from '../request/handlers.js';
 import { GUARDS_METADATA } from '../request/nest-metadata.js';
-import { listWrappers } from '../request/prototypes.js';
-import { servesRoute } from '../request/route-handler.js';
+import { listUnroutedMethods } from '../request/prototypes.js';
 import { isUncompressed } from './uncompressed.js';
 import { SHARED_RESPONSE_METADATA, SharedResponseGuard } from './shared-response/shared-response.decorator.js';
 
@@ -20,19 +19,13 @@ export function checkHandlers(modules: ModulesContainer, methods: readonly Contr
 }
 
 function refuseMisplaced(modules: ModulesContainer): void {
-  for (const { metatype } of listWrappers(modules)) {
-    if (typeof metatype !== 'function') continue;
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype ?? {}))) {
-      // The constructor is the class itself: a class decorator's metadata is meant for its routes.
-      if (name === 'constructor' || typeof value !== 'function' || servesRoute(value as object)) continue;
-      const where = `${metatype.name}.${name}`;
-      if (Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) throw needsGet(where, 'no route');
-      if (!isUncompressed(value as object)) continue;
-      throw new PerfError(
-        'PERF_ERR_DECORATOR',
-        `@NoCompression() on "${where}" needs a route handler, got no route. Move it to the handler that answers, or to its controller.`,
-      );
-    }
+  for (const { where, method } of listUnroutedMethods(modules)) {
+    if (Reflect.hasMetadata(SHARED_RESPONSE_METADATA, method)) throw needsGet(where, 'no route');
+    if (!isUncompressed(method)) continue;
+    throw new PerfError(
+      'PERF_ERR_DECORATOR',
+      `@NoCompression() on "${where}" needs a route handler, got no route. Move it to the handler that answers, or to its controller.`,
+    );
   }
 }
 

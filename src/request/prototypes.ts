@@ -1,4 +1,5 @@
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import { servesRoute } from './route-handler.js';
 
 /** Nest's wrappers of all providers, controllers, guards, pipes and interceptors, made already or not. */
 export const listWrappers = (modules: ModulesContainer) =>
@@ -22,4 +23,13 @@ export function findPrototype(of: { readonly instance: unknown; readonly metatyp
 export function listMethods(prototype: object): (readonly [name: string, method: object])[] {
   const names = new MetadataScanner().getAllMethodNames(prototype);
   return names.map((name) => [name, Reflect.get(prototype, name) as object]);
+}
+
+/** Methods of all classes that serve no route: there a decorator for handlers would silently do nothing. */
+export function listUnroutedMethods(modules: ModulesContainer): { readonly where: string; readonly method: object }[] {
+  return listWrappers(modules).flatMap(({ metatype }) => {
+    if (typeof metatype !== 'function') return [];
+    const methods = listMethods((metatype.prototype ?? {}) as object).filter(([, method]) => !servesRoute(method));
+    return methods.map(([name, method]) => ({ where: `${metatype.name}.${name}`, method }));
+  });
 }

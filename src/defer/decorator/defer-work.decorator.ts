@@ -11,8 +11,7 @@ import {
 } from '../../request/decorated-method.js';
 import { storedRequest } from '../../request/request-state.js';
 import { requireRoutes } from '../../request/handlers.js';
-import { listMethods, listWrappers } from '../../request/prototypes.js';
-import { servesRoute } from '../../request/route-handler.js';
+import { listUnroutedMethods } from '../../request/prototypes.js';
 import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
 import { readWorkOptions, type WorkOptions } from '../work-options.js';
 import { mergeWorkOptions } from './durable-work.decorator.js';
@@ -89,16 +88,12 @@ export function declarationsOn(method: object): Declaration[] {
 
 /** Stops the boot when `@DeferWork` decorates a method without a response to run after: the work would silently never run. @throws PERF_ERR_DECORATOR */
 export function refuseStrayWork(modules: ModulesContainer): void {
-  for (const { metatype } of listWrappers(modules)) {
-    if (typeof metatype !== 'function') continue;
-    const methods = listMethods((metatype.prototype ?? {}) as object);
-    const stray = methods.find(([, method]) => declarationsOn(method).length > 0 && !servesRoute(method));
-    if (stray === undefined) continue;
-    throw new PerfError(
-      'PERF_ERR_DECORATOR',
-      `@DeferWork decorates "${metatype.name}.${stray[0]}", which serves no HTTP route. Inject \`Deferrer\` and call \`deferrer.defer()\` there.`,
-    );
-  }
+  const stray = listUnroutedMethods(modules).find(({ method }) => declarationsOn(method).length > 0);
+  if (stray === undefined) return;
+  throw new PerfError(
+    'PERF_ERR_DECORATOR',
+    `@DeferWork decorates "${stray.where}", which serves no HTTP route. Inject \`Deferrer\` and call \`deferrer.defer()\` there.`,
+  );
 }
 
 function declare(work: unknown, options: DeferWorkOptions | undefined, where: string): DeclaredWork {
