@@ -30,7 +30,10 @@ const LONG_DRAIN_MS = 1_000;
 /** Time between two checks of handlers and buffers while the engine drains, milliseconds. */
 const DRAIN_STEP_MS = 20;
 
-/** All deferred work of one application. Its `arm…` methods return null when the overflow policy drops the work. @throws PERF_ERR_DEFER_FULL, PERF_ERR_SERIALIZE */
+/**
+ * All deferred work of one application. Its `arm…` methods return null when the overflow policy drops the work.
+ * @throws PERF_ERR_DEFER_FULL, PERF_ERR_SERIALIZE
+ */
 export class DeferEngine {
   /** Requests whose client has left while their handler is busy: its end decides over their work. */
   readonly undecided = new Set<RequestWork>();

@@ -4,7 +4,7 @@ import { describeUnstarted, type Counters, type Ended, type ItemState } from './
 import type { DeferOverflow } from './defer.options.js';
 import type { DeferWhen } from './deferred-work.js';
 
-/** One call of a decorated handler, on the work that it has armed. */
+/** One call of a decorated handler: the work that it has armed refers to it. */
 export interface HandlerCall {
   /** The works of its decorators: the same object for each call of the handler. */
   readonly works: object;

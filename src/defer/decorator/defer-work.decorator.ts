@@ -20,13 +20,13 @@ import { isClass, type AnyWork } from './work-providers.js';
 /** The work that a decorator names: a class that injection resolves, or a function. */
 export type DeclaredWork = WorkOptions & ({ readonly type: Type<AnyWork> } | { readonly run: DeferFunction });
 
-/** The works of one wrapper of a method. */
+/** The works that one wrapper of a method arms. */
 export interface Declaration {
   /** In the order in which they run. */
   readonly works: DeclaredWork[];
   readonly method: Method;
   wrapper: object | null;
-  /** Another decorator of this library's has wrapped the same method before, with a foreign wrapper between. */
+  /** An earlier `@DeferWork` on the same method, when another library's decorator has wrapped the method in between. */
   readonly inner: Declaration | null;
 }
 
@@ -54,7 +54,7 @@ export function DeferWork(work: DeferTarget, options?: DeferWorkOptions): Method
   };
 }
 
-/** Wraps the method with its first work. Decorators are applied from the last to the first, a class's after its methods'. */
+/** Wraps the method at its first work only. Decorators are applied from the last to the first, a class's after its methods'. */
 function addWork(descriptor: PropertyDescriptor, work: DeclaredWork, isInherited: boolean): void {
   const before = (Reflect.getOwnMetadata(DEFER_WORK_METADATA, descriptor.value as object) ??
     null) as Declaration | null;
@@ -86,7 +86,7 @@ export function declarationsOn(method: object): Declaration[] {
   return declarations;
 }
 
-/** Stops the boot when `@DeferWork` decorates a method without a response to run after: the work would silently never run. @throws PERF_ERR_DECORATOR */
+/** @throws PERF_ERR_DECORATOR when `@DeferWork` decorates a method without a response: its work would silently never run */
 export function refuseStrayWork(modules: ModulesContainer): void {
   const stray = listUnroutedMethods(modules).find(({ method }) => declarationsOn(method).length > 0);
   if (stray === undefined) return;

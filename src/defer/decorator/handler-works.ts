@@ -45,7 +45,10 @@ export class HandlerWorks implements RunsHandlers {
     private readonly providers: WorkProviders,
   ) {}
 
-  /** Called at boot; or at the first call of a method that the boot did not see: another decorator hides it, or an override calls it. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE */
+  /**
+   * Called at boot, or at the first call of a method that another decorator or an override has hidden from the boot.
+   * @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE
+   */
   plan(declaration: Declaration, controller: unknown, handler: string, sendsEvents = false): Plan {
     const plans = getOrAdd(this.plans, declaration, () => new Map<unknown, Plan>());
     const planOne = (work: DeclaredWork): PlannedWork => this.planOne(work, controller as Type, handler);

@@ -14,7 +14,7 @@ interface JobParcel extends Parcel {
   readonly options: object;
 }
 
-/** The buffer of `addJob()` in front of an application's own queue. A job that the queue refuses for good is counted and reported; it is no dead letter. */
+/** The buffer of `addJob()` in front of an application's own queue. A job that the queue refuses for good is reported, but no dead letter. */
 export class JobOutbox extends Outbox<JobParcel> {
   constructor(
     private readonly queue: JobQueue,

@@ -26,7 +26,10 @@ export interface DeadLetter {
   readonly place: Promise<Place | null> | null;
 }
 
-/** Work that its store has refused for good, in memory for `rejected()` and `resend()`. With a spill also on disk: the next process sends it once more. */
+/**
+ * Work that its store has refused for good, in memory for `rejected()` and `resend()`. With a spill it is on disk too: the next process
+ * sends it once more.
+ */
 export class DeadLetters {
   private letters: DeadLetter[] = [];
 
