@@ -26,6 +26,7 @@ export const historyFeature: FeatureDefinition<'history', ResolvedHistory> = {
         ...given: [PerfApplication, LatencyFigures, RouteTimeFigures, CpuAllowance, UserList]
       ) => {
         if (options === null) return null;
+        // Imported here: an application without history does not parse it.
         const { HistoryKeeper } = await import('./history-keeper.js');
         return new HistoryKeeper(options, ...given);
       },
