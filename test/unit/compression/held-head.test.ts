@@ -37,12 +37,13 @@ describe('headers given to writeHead', () => {
     if (!sets) expect([made.statusCode, { ...made.getHeaders() }]).toEqual([200, { 'x-a': 'before' }]);
   });
 
-  it.each([{ 'x-none': undefined }, { 'x-b': '1', 'x-list': ['a', '\u041f'] }, { 'x-b': '1', 'x none': '1' }])(
-    'that Node refuses throw its error, and leave nothing: %j',
-    (headers) => {
-      const made = response();
-      expect(() => applyHead(made, { status: 404, reason: undefined, headers })).toThrow(/Invalid|must be a valid/);
-      expect({ ...made.getHeaders() }).toEqual({ 'x-a': 'before' });
-    },
-  );
+  it.each([
+    [{ 'x-none': undefined }, {}],
+    [{ 'x-b': '1', 'x-list': ['a', '\u041f'] }, { 'x-b': '1' }],
+    [{ 'x-b': '1', 'x none': '1' }, { 'x-b': '1' }],
+  ])('that Node refuses throw its error, and leave those before it, as Node does: %j', (headers, left) => {
+    const made = response();
+    expect(() => applyHead(made, { status: 404, reason: undefined, headers })).toThrow(/Invalid|must be a valid/);
+    expect({ ...made.getHeaders() }).toEqual({ 'x-a': 'before', ...left });
+  });
 });

@@ -181,7 +181,7 @@ describe('fileHistory', () => {
 
   it.each([[''], [undefined], [7]])('wants a folder, not %j', (given) => {
     expect(() => fileHistory({ directory: given as string })).toThrow(
-      /PERF_ERR_OPTION: `fileHistory\(\)\.directory` must be the path of a folder/,
+      /PERF_ERR_OPTION: `fileHistory\.directory` must be the path of a folder/,
     );
   });
 });

@@ -64,7 +64,7 @@ describe("compare('release')", () => {
   it('finds both in one bucket: a restart with a new release', async () => {
     const source = sourceOf({ a: minutesUntil(ago(0, -9), ago(0, -5)), b: minutesUntil(ago(0, -5), now) });
     const { releases, before, after } = await findRanges('release', source, 'b', now);
-    expect(releases).toEqual({ before: 'a', after: 'b' });
+    expect(releases).toEqual({ before: 'a', after: 'b', overlap: false });
     expect([before.to > ago(0, -9), after.from <= ago(0, -5)]).toEqual([true, true]);
   });
 

@@ -113,7 +113,7 @@ describe('jobs for the own queue of an application', () => {
     await engine.idle();
     expect(queue.added).toEqual(['fits', 'fits again']);
     expect(engine.stats()).toMatchObject({ accepted: 3, stored: 2, dropped: 1 });
-    expect(reports).toEqual([expect.stringContaining('100 bytes already (defer.maxPendingBytes)')]);
+    expect(reports).toEqual([expect.stringContaining('100 waiting bytes leaves no room (defer.maxPendingBytes)')]);
   });
 
   it('a queue that cannot store them keeps the jobs: they are told, and sent again', async () => {
