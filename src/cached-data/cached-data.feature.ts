@@ -176,8 +176,7 @@ class CachedDataFeature extends PerfCache implements Feature {
   private findPlaced(target: unknown, method: string | null, caller: string): Placed[] {
     const isClass = typeof target === 'function';
     const found = this.placed.filter(
-      ({ instance, property }) =>
-        isClass && instance instanceof target && (method === null || property === method),
+      ({ instance, property }) => isClass && instance instanceof target && (method === null || property === method),
     );
     if (found.length > 0) return found;
     const asked = `${isClass ? target.name : describe(target)}${method === null ? '' : `.${method}`}`;

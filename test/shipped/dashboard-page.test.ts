@@ -65,10 +65,11 @@ describe('the page of the dashboard, in a browser', { timeout: 120_000 }, () => 
     for (const id of SECTIONS) expect(await page.locator(`section#${id} h2`).count(), id).toBe(1);
     expect(await textOf(page, '.top')).toMatch(/pod\s+\S+\s+release\s+2\.4\.1/);
     // What has failed before is forgotten after a while.
-    await until('what fails now', async () => {
+    const failsNow = async (): Promise<boolean> => {
       await call(`${shop.url}/payments/status`);
       return /GET \/payments\/status failed \d+ of \d+ times/.test(await textOf(page, '#now'));
-    });
+    };
+    await until('what fails now', failsNow, 90_000);
     expect(await textOf(page, '#requests')).toMatch(/GET \/offers\/:id[\s\S]*ShopController\.offers/);
     expect(await textOf(page, '#container')).toMatch(/CPU[\s\S]*cores/);
     expect(await textOf(page, '#deferred')).toContain('No mailbox for');
