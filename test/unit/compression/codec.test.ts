@@ -18,6 +18,8 @@ const MIB = 1024 * 1024;
 
 describe('levels', () => {
   it('are chosen by size and by how often the body is sent', () => {
+    expect(chooseLevel('zstd', 64 * 1024, 'once', none)).toBe(1);
+    expect(chooseLevel('zstd', 64 * 1024 + 1, 'once', none)).toBe(3);
     expect(chooseLevel('zstd', 5 * MIB, 'once', none)).toBe(3);
     expect(chooseLevel('br', MIB, 'once', none)).toBe(4);
     expect(chooseLevel('br', MIB + 1, 'once', none)).toBe(3);
