@@ -34,8 +34,9 @@ export class HeldResponse implements Hold {
   private isImplied = false;
   /** Bytes of a body that `end` was given whole, without a head before: Node would add them as `Content-Length`. */
   private wholeLength: number | null = null;
-  /** Writes of a body with a declared length, which wait for `end`. */
+  /** Writes of a body with a declared length, which wait for `end`, and the bytes that are missing behind them. */
   private kept: Given[] = [];
+  private missing = 0;
   private reason: readonly string[] = [];
   /** Functions that others had set on the response itself before. */
   private readonly own: Partial<Sending> = {};
@@ -149,17 +150,16 @@ export class HeldResponse implements Hold {
     return this.send('write', ...given);
   }
 
-  /**
-   * Fastify before 5.12 writes a body and ends at once, over HTTP/2 in pieces; express-session sends the last byte later. The rest streams.
-   */
+  /** Fastify before 5.12 writes a body and ends at once, over HTTP/2 in pieces; express-session sends the last byte later. The rest streams. */
   private keepUntilEnd(given: Given): boolean {
-    const writes = [...this.kept, given];
     if (this.head.length === null || this.request.method === 'HEAD') return false;
-    const missing = writes.reduce((left, given) => left - countBytes(given[0], given[1]), this.head.length);
-    const isWhole = writes.length === 1 && (missing === 1 || (missing === 0 && !this.isImplied));
+    const isFirst = this.kept.length === 0;
+    const missing = (isFirst ? this.head.length : this.missing) - countBytes(given[0], given[1]);
+    const isWhole = isFirst && (missing === 1 || (missing === 0 && !this.isImplied));
     if (!isWhole && (this.response instanceof ServerResponse || this.isImplied || missing < 0)) return false;
-    this.kept = writes;
-    if (writes.length === 1 && missing !== 1) process.nextTick(() => this.kept.length > 0 && this.openStream());
+    this.kept.push(given);
+    this.missing = missing;
+    if (isFirst && missing !== 1) process.nextTick(() => this.kept.length > 0 && this.openStream());
     return true;
   }
 
