@@ -94,6 +94,7 @@ export function samplerThread(
   }
 
   function receive(request: ThreadRequest): void {
+    countOverdue();
     if (request === 'end') return parentPort!.close();
     if (request === 'stop') {
       isStopping = true;
@@ -153,6 +154,13 @@ export function samplerThread(
     Atomics.add(words, WORD.lostUs, Math.round(1_000 * lostMs));
   }
 
+  /** Behind a SIGSTOP a message may come before the overdue timer, which a new schedule would clear. */
+  function countOverdue(): void {
+    if (nowMs() - dueMs <= timerMs) return;
+    countLostTime(dueMs);
+    dueMs = Infinity;
+  }
+
   /** Draws the first due time at random, as if the schedule had long been running: a fixed one would always meet the same request. */
   function beginSchedule(now: number): void {
     nextDueMs = now + (1_000 / Atomics.load(words, WORD.rate)) * Math.sqrt(0.25 + 2 * Math.random()) * Math.random();
@@ -208,6 +216,7 @@ export function samplerThread(
     const answered = (answer: boolean | Description | null, failure: Error | null = null): void => {
       if (done) return;
       done = true;
+      countOverdue();
       if (answer !== null) failedSamples = 0;
       if (failure !== null) failedSamples += 1;
       if (failure !== null && failedSamples === maxFailedSamples)
@@ -217,9 +226,7 @@ export function samplerThread(
       const description = typeof answer === 'object' ? answer : null;
       if (answer === true || description?.idle === true) idleSeenMs = nowMs();
       else if (description !== null && seq === watchedSeq) seen = description;
-      const now = nowMs();
-      // Behind a SIGSTOP the answer may come before the timer that counts the lost time.
-      if (Atomics.load(words, WORD.seq) === seq) reportHang(now, Math.max(0, now - dueMs));
+      if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
       // In the next turn: Node aborts when a thread ends in the turn of its disconnect.
       setImmediate(() => {
         giveUp = null;
@@ -243,9 +250,9 @@ export function samplerThread(
   }
 
   /** Writes a long block to stderr while it lasts: its record comes at its end, if ever, and the main thread's streams are blocked too. */
-  function reportHang(now: number, uncountedMs = 0): void {
+  function reportHang(now: number): void {
     const blockedMs = Math.min(measureBeatAge(now), now - idleSeenMs);
-    if (blockedMs - ownLateMs - uncountedMs < hangMs || (reportedMs > 0 && blockedMs < reportedMs * 5)) return;
+    if (blockedMs - ownLateMs < hangMs || (reportedMs > 0 && blockedMs < reportedMs * 5)) return;
     reportedMs = blockedMs;
     if (!reportsHangs || Atomics.load(words, WORD.debugged) === 1) return;
     const [frame] = selectFrames(seen);

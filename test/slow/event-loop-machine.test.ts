@@ -39,7 +39,7 @@ describe.each(either('fastify'))('a process that the machine does not let run, o
 
   it('was stopped inside a request: not scheduled, and nobody is named', async () => {
     const causes: string[] = [];
-    // A busy machine may not let the sampler run either until the verdict: then it is unknown.
+    // A busy machine may not let the sampler run either until the verdict: then it is unknown, or a suspicion.
     for (let i = 0; i < 20 && !causes.includes('not-scheduled'); i++) {
       const [stopped] = await Promise.all([load.get('/stopped'), load.get('/victim/50'), resumeAfter(300)]);
       expect(stopped.status).toBe(200);
@@ -47,7 +47,9 @@ describe.each(either('fastify'))('a process that the machine does not let run, o
       causes.push(...server.blocks.filter(({ durationMs }) => durationMs > 250).map(({ cause }) => cause));
     }
     expect(causes.at(-1)).toBe('not-scheduled');
-    for (const { request, suspect } of server.blocks) expect([request, suspect]).toEqual([null, null]);
+    for (const { request } of server.blocks) expect(request).toBeNull();
+    const paused = server.blocks.filter(({ cause }) => cause === 'not-scheduled');
+    for (const { suspect } of paused) expect(suspect).toBeNull();
   });
 
   it('was stopped while it waited for events: nobody is named', async () => {
@@ -73,18 +75,39 @@ describe.each(either('fastify'))('a process that the machine does not let run, o
     expect(server.stderr).not.toContain('still is');
   });
 
-  // Five blocks at half a core's speed: about 3 s.
-  it('shares one core with another program: no innocent request is named', async () => {
+  const shareOneCore = async (run: () => Promise<void>): Promise<void> => {
     const program = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' });
     try {
       for (const { pid } of [server.child, program]) execFileSync('taskset', ['-a', '-c', '-p', '0', `${pid}`]);
+      await run();
+    } finally {
+      program.kill('SIGKILL');
+    }
+  };
+
+  // On a shared core the sampler's thread often has an answer to read when the process stops: up to one stop in eight.
+  it('was stopped behind a sample: nobody is suspected', { timeout: 120_000 }, async () => {
+    const rounds = 25 * TIMES;
+    let inARow = 0;
+    await shareOneCore(async () => {
+      for (let i = 0; i < 3 * rounds && inARow < rounds; i++) {
+        await Promise.all([load.get('/stopped'), load.get('/victim/50'), resumeAfter(150)]);
+        await server.settle();
+        inARow = server.blocks.every(({ suspect }) => suspect === null) ? inARow + 1 : 0;
+        server.blocks.length = 0;
+      }
+    });
+    expect(inARow).toBe(rounds);
+  });
+
+  // Five blocks at half a core's speed: about 3 s.
+  it('shares one core with another program: no innocent request is named', async () => {
+    await shareOneCore(async () => {
       load.loop(INNOCENTS);
       for (const kind of ['loop', 'sort', 'regex', 'wait', 'pbkdf2']) await load.get(`/later/${kind}?ms=120`);
       expect(await load.stopLoops()).toBeGreaterThan(12);
       await server.settle();
-    } finally {
-      program.kill('SIGKILL');
-    }
+    });
     expect(server.blocks.length).toBeGreaterThan(0);
     for (const { request } of server.blocks) if (request !== null) expect(request.route).toBe('/later/:kind');
   });
