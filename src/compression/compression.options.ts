@@ -21,8 +21,8 @@ export interface CompressionOptions {
    */
   thresholdBytes?: number;
   /**
-   * Content codings that are offered, in the order of preference. `zstd` needs Node 22.15 or later, and a request that came over a
-   * socket of Node's.
+   * Content codings that are offered, in the order of preference. `zstd` needs Node 22.15 or later. Without this option it needs a
+   * request over a socket of Node's, too: adapters of function platforms break it.
    * @default what this Node can do of zstd, br, gzip, deflate, in that order
    */
   encodings?: readonly ContentCoding[];
@@ -52,6 +52,7 @@ const encodings: Option<readonly ContentCoding[]> = {
   expected: codings.expected,
   read(value, path) {
     const read = codings.read(value, path);
+    if (read === supportedCodings) return read;
     if (read.length === 0) {
       throw optionError(path, codings.expected, value, 'To send everything unencoded, set `compression: false`.');
     }

@@ -8,7 +8,7 @@ import type { Compressor, Encoded, Encoder } from './codec.js';
 import type { ResolvedCompression } from './compression.options.js';
 import { CachedBody, makeTag, toBytes, type Body, type ContentCache } from './content-cache.js';
 import type { HeldHead } from './held-head.js';
-import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
+import { negotiate, supportedCodings, type ContentCoding } from './rules/accept-encoding.js';
 import { isKnown, tagAsNamed, tagRepresentation, translateConditions } from './rules/entity-tag.js';
 import { isCompressible, isLeftAlone, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
@@ -36,7 +36,7 @@ export class CompressionEngine {
   /** By `Accept-Encoding`: clients send few different values. */
   private readonly negotiated = new Map<string, ContentCoding | null>();
   readonly thresholdBytes: number;
-  /** Codings for requests of function platforms: their adapters take zstd for text, and break it. */
+  /** Codings for requests of function platforms, whose adapters take zstd for text and break it unless they are told. */
   private readonly platformCodings: readonly ContentCoding[];
 
   constructor(
@@ -47,7 +47,9 @@ export class CompressionEngine {
     private readonly report: OncePerCause,
   ) {
     this.thresholdBytes = options.thresholdBytes;
-    this.platformCodings = options.encodings.filter((coding) => coding !== 'zstd');
+    const { encodings } = options;
+    const isDefault = encodings === supportedCodings;
+    this.platformCodings = isDefault ? encodings.filter((coding) => coding !== 'zstd') : encodings;
   }
 
   /** Whether a response goes out as it is because its body is small and no other request shares it. */

@@ -204,7 +204,13 @@ export class HandlerWorks implements RunsHandlers {
       const item = describeUnstarted(work.name, describeOrigin(end.origin), work.durable);
       if (!isRefusal(error)) this.engine.counters.end(null, item, 'failed', error);
       else if (mayRefuse) return error;
-      else this.engine.counters.end(null, item, 'dropped', 'there is no room for it (defer.maxPending)');
+      else
+        this.engine.counters.end(
+          null,
+          item,
+          'dropped',
+          'there is no room for it within defer.maxPending and defer.maxPendingBytes',
+        );
       return null;
     };
     try {

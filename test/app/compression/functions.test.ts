@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { Controller, Get, Headers, Put, Res, StreamableFile } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { supportedCodings } from '../../../src/compression/rules/accept-encoding.js';
 import { SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { rows, textOf } from '../../fixtures/compression.controller.js';
@@ -47,6 +48,17 @@ describe.each(adapters)('an adapter of a function platform before %s', (adapter)
   it('gets no zstd, and all of a stream, though its socket never says that it has room', async () => {
     const { headers, text } = await invoke(test.app, { url: '/functions/stream', headers: accepting });
     expect([headers['content-encoding'], text]).toEqual(['gzip', textOf(5_000).repeat(40)]);
+  });
+
+  it.runIf(supportedCodings.includes('zstd'))('gets zstd where the options name it', async () => {
+    const perf = { compression: { encodings: ['zstd', 'gzip'] as const } };
+    const named = await startApp(adapter, { perf, metadata: { controllers: [FunctionsController] } });
+    try {
+      const { headers } = await invoke(named.app, { url: '/functions/stream', headers: accepting });
+      expect(headers['content-encoding']).toBe('zstd');
+    } finally {
+      await named.close();
+    }
   });
 
   it('shares answers, though it counts the bytes of no body', async () => {
