@@ -22,7 +22,13 @@ export function choosePlatform(
     return new OtherPlatform(adapter, requests, type, (state) =>
       findExpressRoute(state, routes, !emitsRoutes(adapter)),
     );
-  if (adapter.getHttpServer() instanceof EventEmitter) return new OtherPlatform(adapter, requests);
+  if (adapter.getHttpServer() instanceof EventEmitter) {
+    logger.log(
+      `On the HTTP adapter "${type}" everything works but labels for what Nest has not registered, such as static files ` +
+        'and routers of the framework: their requests are recorded without a route.',
+    );
+    return new OtherPlatform(adapter, requests);
+  }
   logger.warn(
     `The HTTP adapter "${type}" does not run on a Node.js server: its requests are neither measured nor compressed, and ` +
       '@DeferWork does nothing. Resources and the event loop are still observed.',
