@@ -26,9 +26,12 @@ it('`top` shows the page, and says what is wrong with its address or token', asy
   expect(away.said.err).toMatch(/does not answer \(.+\)\.\n$/);
   expect(await top(['top', 'ftp://x'], away.kept)).toBe(2);
   expect(await top(['--help'], away.kept)).toBe(0);
+  const piped = terminal();
+  expect(await top(['top', url, '--token', token], piped.kept)).toBe(0);
+  expect(piped.said.out.split('\nNOW\n')).toHaveLength(2);
   const stopped = new AbortController();
   const again = terminal(stopped.signal);
-  const watching = top(['top', url, '--token', token], again.kept);
+  const watching = top(['top', url, '--token', token], { ...again.kept, rows: () => 40 });
   await until('two looks', () => again.said.out.split('\nNOW\n').length > 2);
   stopped.abort();
   expect(await watching).toBe(0);

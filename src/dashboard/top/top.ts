@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PageClient, PageError, printLines, runCommand, type Terminal } from './page-client.js';
 
-const USAGE = `Shows the dashboard of a NestJS application on the terminal, every two seconds.
+const USAGE = `Shows the dashboard of a NestJS application on the terminal, every two seconds, and once in a pipe.
 
   nestjs-perf top URL [--token TOKEN] [--route NAME] [--once]
 
@@ -29,11 +29,11 @@ export const top = (args: readonly string[], terminal: Terminal): Promise<number
     read({ values: { token, route, once }, positionals: [command, address, ...more] }) {
       if (command !== 'top' || address === undefined || more.length > 0) throw new Error('Say `top` and one URL.');
       const path = route === undefined ? '' : `?route=${encodeURIComponent(route)}`;
-      return { page: new PageClient(address, token, terminal), path, once };
+      // A pipe has nobody who watches.
+      return { page: new PageClient(address, token, terminal), path, once: once || terminal.rows() === null };
     },
     async work({ page, path, once }) {
-      const isScreen = terminal.rows() !== null && !once;
-      if (isScreen) terminal.write(ENTER);
+      if (!once) terminal.write(ENTER);
       const show = (text: string): void => {
         const rows = terminal.rows();
         terminal.write(rows === null || once ? `${text}\n` : HOME + text.split('\n', rows - 1).join('\n'));
@@ -47,7 +47,7 @@ export const top = (args: readonly string[], terminal: Terminal): Promise<number
         // The user has seen enough.
         if (!terminal.signal.aborted) throw error;
       } finally {
-        if (isScreen) terminal.write(LEAVE);
+        if (!once) terminal.write(LEAVE);
       }
     },
   });
