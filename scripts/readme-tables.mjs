@@ -97,6 +97,18 @@ const TABLES = {
     const above = 'The first row is the loop and its `await`; it is taken off the others.';
     return markdown(['', 'CPU µs a hit'], rows, `${above} Medians with their 95 % interval. ${ran(result)}`);
   },
+  footprint() {
+    const result = readResult('footprint-node24');
+    const rows = result.rows.map((row, index) => {
+      const cell = (quantity) => (index === 0 ? '' : `, ${more(row[`${quantity}More`])}`);
+      return [row.name, ...['bootCpuMs', 'restMb', 'loadedMb'].map((name) => `${row[name]}${cell(name)}`)];
+    });
+    const { options, importCpuMs } = result;
+    const head = ['', 'CPU ms until it listens', 'RSS MB at rest', `RSS MB after ${options.requests} requests`];
+    const above = `Medians of ${options.generations} processes each; what is added has its 95 % interval.`;
+    const imported = `The import behind Nest's own takes ${importCpuMs.median} ms of CPU (${importCpuMs.low} to ${importCpuMs.high}).`;
+    return markdown(head, rows, `${above} ${imported} ${ran(result)}`);
+  },
   compression() {
     const result = readResult('compression-feed-node20');
     const rows = result.rows.map(({ name, requestsPerS, throughputRatio, cpuUsPerRequest, p50Ms }) => {
@@ -107,6 +119,9 @@ const TABLES = {
     return markdown(head, rows, `Medians, ratios with their 95 % interval. ${ran(result)}`);
   },
 };
+
+const withSign = (number) => (number < 0 ? `−${-number}` : `+${number}`);
+const more = ({ median, low, high }) => `${withSign(median)} (${withSign(low)} to ${withSign(high)})`;
 
 /** Results `<name>-node20`, `<name>-node24` share a table. */
 function byNode(name) {
