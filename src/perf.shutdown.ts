@@ -105,7 +105,7 @@ export class Shutdown {
     for (const { request, response } of this.parts.application.requests.states()) endConnection(request, response);
     this.server?.prependListener('request', endConnection);
     for (const feature of this.parts.features()) await this.isolated('closing', () => feature.closing?.());
-    this.mark('took no new jobs');
+    this.mark('took no new jobs', SHOWN_MS);
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. Never rejects. */
@@ -133,7 +133,7 @@ export class Shutdown {
     // Without `closing()`, the boot has failed: its error is in the log.
     if (options.enabled && isOrderly)
       application.logger.log(
-        `Shutdown: not ready, ${this.steps.join(', ')}. ${seconds(tookMs)} after the wait, ${seconds(this.totalMs)} at most.`,
+        `Shutdown: not ready, ${this.steps.join(', ')}. ${seconds(tookMs)} from closing the server on, ${seconds(this.totalMs)} at most.`,
       );
   }
 

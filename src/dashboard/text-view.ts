@@ -19,6 +19,12 @@ const SHOWN_BLOCKS = 10;
 /** With a line that repeats them, and their stack. */
 const EXPLAINED_BLOCKS = 3;
 const MAX_CELL = 60;
+/** Causes that are no request's. */
+const NOBODYS: Readonly<Partial<Record<BlockRow['cause'], string>>> = {
+  'not-scheduled': 'the operating system',
+  'pile-up': 'many short tasks',
+  gc: 'garbage collection',
+};
 /** Rows of five minutes each. */
 const PAST_ROWS = 12;
 
@@ -105,8 +111,8 @@ const formatTime = (at: number): string => new Date(at).toISOString().slice(11, 
 
 function formatBlocks({ sections: { blocks, eventLoop }, at: now }: DashboardData): string {
   if (blocks.length === 0) return eventLoop === null ? 'off' : 'none';
-  const nameRoute = ({ route, proven }: BlockRow): string =>
-    route === null ? 'unknown' : proven ? route : `${route} (suspect)`;
+  const nameRoute = ({ route, proven, cause }: BlockRow): string =>
+    route === null ? (NOBODYS[cause] ?? 'unknown') : proven ? route : `${route} (suspect)`;
   const shown = blocks.slice(0, SHOWN_BLOCKS);
   const rows = shown.map((block) => [
     `${formatSpan(now - block.at)} ago`,

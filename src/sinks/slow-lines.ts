@@ -23,7 +23,7 @@ function upstreamText({ durationMs, time, upstream }: RequestRecord): string {
 /** For a request that was idle for most of its time without a known upstream call. */
 function idleText({ durationMs, time, upstream }: RequestRecord): string {
   if (time === null || upstream?.length !== 0 || time.unplacedCalls > 0 || time.idleMs < durationMs / 2) return '';
-  return `, ${time.idleMs.toFixed(0)} ms idle: waiting for I/O that is not instrumented, or for the client`;
+  return `, ${time.idleMs.toFixed(0)} ms idle: waiting for a timer, for I/O that is not instrumented, or for the client`;
 }
 
 /** Fields for JSON loggers; pino writes its own `time`. */

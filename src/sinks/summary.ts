@@ -83,7 +83,7 @@ export function summaryText(summary: Summary): string {
   const shown = routes.map(
     ({ method, route, count, errors: failed, meanMs, p50Ms, p95Ms, waits }) =>
       `${count} × ${nameRoute({ method, route, handler: null })} ` +
-      (count < MIN_COUNT ? `mean ${rounded(meanMs)} ms` : `p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms`) +
+      (count < MIN_COUNT ? `mean ${rounded(meanMs)} ms` : `p50 ${rough(p50Ms)} ms, p95 ${rough(p95Ms)} ms`) +
       (waits === null ? '' : `, ${percent(waits.share)} waiting for ${waits.target}`) +
       (failed === 0 ? '' : `, ${counted(failed, 'error')}`),
   );
@@ -101,5 +101,7 @@ export function summaryText(summary: Summary): string {
 const joined = (separator: string, parts: readonly string[]): string =>
   parts.filter((part) => part !== '').join(separator);
 const rounded = (ms: number): string => (ms < 10 ? ms.toFixed(1) : ms.toFixed(0));
+/** Two digits: percentiles of a window are within 5 %, and more digits would contradict the lines of its slow requests. */
+const rough = (ms: number): string => rounded(Number(ms.toPrecision(2)));
 const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
   items.reduce((total, item) => total + of(item), 0);

@@ -61,6 +61,12 @@ it('a block without a line of the application shows the innermost line that is k
   expect(text([route], [{ ...block, location: null, stack: [], cause: 'gc' }])).toMatch(/GET \/reports\/:id {2}gc /);
 });
 
+it('a pause of the process is the operating system’s, and no unknown request’s', () => {
+  const pause = { ...block, route: null, handler: null, location: null, stack: [], curl: null };
+  expect(text([], [{ ...pause, cause: 'not-scheduled' }])).toMatch(/ the operating system {2}not-scheduled /);
+  expect(text([], [{ ...pause, cause: 'javascript' }])).toMatch(/ unknown {2}javascript /);
+});
+
 it('shows a mean request in parts', () => {
   const told = text([{ ...route, time: [1, 4, 7, 10, 98] }], []);
   expect(told).toContain('own / upstream / pool / loop wait / idle ms');

@@ -17,7 +17,7 @@ const lineOf = (time: RequestTime | null, upstream: UpstreamUse[] | null): strin
 
 it('a slow request that was idle for most of it, and called nobody that is heard, says so', () => {
   expect(lineOf(IDLE, [])).toBe(
-    'GET /users/:id (UsersController.findOne) took 1210 ms: status 200, 1185 ms idle: waiting for I/O that is not instrumented, or for the client, id r-1',
+    'GET /users/:id (UsersController.findOne) took 1210 ms: status 200, 1185 ms idle: waiting for a timer, for I/O that is not instrumented, or for the client, id r-1',
   );
 });
 

@@ -71,6 +71,13 @@ describe('the summary of a window', () => {
     expect(lines[1]).not.toMatch(/9\d\d ms|1039|since start/);
   });
 
+  it('gives percentiles two digits: more would contradict the lines of slow requests', async () => {
+    host.requests('GET', '/slow', 200, times(17, 1_304)).requests('GET', '/a', 200, times(20, 3));
+    await start();
+    vi.advanceTimersByTime(60_000);
+    expect(lines[0]).toContain('17 × GET /slow p50 1300 ms, p95 1300 ms; 20 × GET /a p50 3.0 ms, p95 3.0 ms');
+  });
+
   it('names a route of a few slow requests, by their mean: percentiles would be chance', async () => {
     host.requests('GET', '/rare', 200, [4_000, 6_000]).requests('GET', '/often', 200, times(10, 1));
     host.requests('GET', '/broken', 500, [2]);
