@@ -61,14 +61,27 @@ function defineProject({ name, folders, alias = [], isolate = false, ...options 
   return { oxc, resolve: { alias }, test: { ...fork, name, include, isolate, ...options } };
 }
 
-/** The sources, on Nest 12 as test/setup/nest.ts bundles it. */
+/** Set by scripts/test.mjs for whole runs: each worker would take a second to load 300 sources. */
+const COMPILED = process.env['PERF_COMPILED'] !== undefined;
+const library = COMPILED
+  ? [
+      { find: /^nestjs-perf$/, replacement: resolve('build/src/index.js') },
+      { find: /^nestjs-perf\/(.+)$/, replacement: resolve('build/src/entries/$1.js') },
+      { find: /^(?:\.\.\/)+src\/(?!dashboard\/page\/)(.+\.js)$/, replacement: resolve('build/src/$1') },
+    ]
+  : [
+      { find: /^nestjs-perf$/, replacement: resolve('src/index.ts') },
+      { find: /^nestjs-perf\/(.+)$/, replacement: resolve('src/entries/$1.ts') },
+    ];
+/** The library, on Nest 12 as test/setup/nest.ts bundles it. */
 const onNest12 = {
   alias: [
-    { find: /^nestjs-perf$/, replacement: resolve('src/index.ts') },
-    { find: /^nestjs-perf\/(.+)$/, replacement: resolve('src/entries/$1.ts') },
+    ...library,
     { find: /^(rxjs|@nestjs\/[\w-]+)$/, replacement: resolve('build/node_modules/$1/index.js') },
     { find: /^(@nestjs\/core\/.+\.js)$/, replacement: resolve('build/node_modules/$1') },
   ],
+  // Node itself loads what is compiled.
+  server: { deps: { external: [/\/build\/src\//] } },
 };
 const onNest11 = { alias: aliasTo('test/nest11', OF_NEST), env: { NEST_MAJOR: '11' } };
 const setupFiles = ['test/setup/closed-applications.ts', 'test/setup/without-event-loop.ts'];
@@ -117,10 +130,15 @@ export default defineConfig({
     projects: [
       // One project: each has workers of its own, which load the library and Nest once more.
       defineProject({ name: 'nest12', folders: ['unit', 'app', 'nest'], setupFiles, ...onNest12 }),
-      defineProject({ name: 'nest11', folders: LONG ? ['app', 'nest'] : ['nest'], setupFiles, ...onNest11 }),
+      defineProject({
+        name: 'nest11',
+        folders: LONG ? ['app', 'nest', 'slow/clients'] : ['nest'],
+        setupFiles,
+        ...onNest11,
+      }),
       defineProject({ name: 'process', folders: ['process'], isolate: true, ...onNest12 }),
       ...(LONG ? [defineProject({ name: 'nest11-process', folders: ['process'], isolate: true, ...onNest11 })] : []),
-      defineProject({ name: 'slow', folders: ['slow'], ...onNest12 }),
+      defineProject({ name: 'slow', folders: ['slow'], setupFiles, ...onNest12 }),
       defineProject({ name: 'shipped', folders: ['shipped'] }),
       // One suite after the other, after all others.
       defineProject({

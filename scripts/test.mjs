@@ -27,10 +27,12 @@ try {
   process.exit(1);
 }
 
-const env = { ...process.env, ...(long && { PERF_LONG: '1' }) };
+const bounded = !long && rest.length === 0;
+// Coverage and single suites need the sources; the long form runs them too.
+const env = { ...process.env, ...(long && { PERF_LONG: '1' }), ...(bounded && { PERF_COMPILED: '1' }) };
 run('node', ['scripts/build.mjs']);
-const bounded = !long && rest.length === 0 ? ['nest12', 'process'] : [];
-const projects = (only.length > 0 ? only : bounded).flatMap((name) => ['--project', name]);
+const chosen = only.length > 0 ? only : bounded ? ['nest12', 'process'] : [];
+const projects = chosen.flatMap((name) => ['--project', name]);
 run('node_modules/.bin/vitest', ['run', ...projects, ...rest], { env });
 if (long && rest.length === 0) {
   run('node', ['scripts/mutations.mjs']);
@@ -41,7 +43,15 @@ if (long && rest.length === 0) {
 /** Suites that depend on the runtime: the context store, and codings with their back-pressure, with one pool thread as well. */
 function onOtherRuntimes() {
   const compression = ['--project', 'nest12', 'test/unit/compression', 'test/app/compression'];
-  const applications = ['--project', 'nest12', '--project', 'process', 'test/app', 'test/nest', 'test/process'];
+  const projects = ['nest12', 'process', 'slow'].flatMap((name) => ['--project', name]);
+  const applications = [
+    ...projects,
+    'test/app',
+    'test/nest',
+    'test/process',
+    'test/slow/clients',
+    'test/slow/processes',
+  ];
   const newer = (major) => `test/node-versions/node_modules/node${major}/bin/node`;
   for (const { node, pool, suites } of [
     { node: newer(26), pool: 4, suites: applications },

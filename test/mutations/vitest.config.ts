@@ -17,7 +17,7 @@ export default defineConfig({
           setupFiles: ['test/setup/without-event-loop.ts'],
         },
       },
-      { oxc, test: { ...fork, name: 'process', include: ['test/process/**/*.test.ts'] } },
+      { oxc, test: { ...fork, name: 'process', include: ['test/{process,slow/processes}/**/*.test.ts'] } },
     ],
   },
 });

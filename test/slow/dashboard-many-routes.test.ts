@@ -13,10 +13,12 @@ import type { DashboardData } from '../../src/dashboard/view.js';
 import { PerfApplication } from '../../src/request/application.js';
 import { adapterOf } from '../fixtures/app.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
+import { withEventLoop } from '../fixtures/usual.js';
 
 const MANY = process.env['PERF_LONG'] === undefined ? 1_500 : 10_000;
 const SAMPLES = process.env['PERF_LONG'] === undefined ? 9 : 100;
 
+withEventLoop();
 afterEach(closeApps);
 
 /** What a page of an application with so many routes asks, each of which was asked for once. Each look is a new sample. */

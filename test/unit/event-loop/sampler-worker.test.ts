@@ -1,4 +1,6 @@
 import { readdirSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import workerThreads, { type WorkerOptions } from 'node:worker_threads';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { Beat, MODE, WORD } from '../../../src/event-loop/beat.js';
@@ -69,15 +71,16 @@ describe('the thread of the sampler', () => {
   });
 
   it('whose samples fail one after the other says so once', async () => {
-    // What is evaluated is no program then.
-    const { toString } = Function.prototype;
-    // eslint-disable-next-line no-extend-native
-    Function.prototype.toString = function (this: () => unknown): string {
-      return toString.call(this).replaceAll('session.connectToMainThread()', 'null.session');
+    const { Worker } = workerThreads;
+    workerThreads.Worker = class extends Worker {
+      constructor(program: string, options?: WorkerOptions) {
+        super(program.replaceAll('session.connectToMainThread()', 'null.session'), options);
+      }
     };
+    syncBuiltinESMExports();
     sampler.start();
-    // eslint-disable-next-line no-extend-native
-    Function.prototype.toString = toString;
+    workerThreads.Worker = Worker;
+    syncBuiltinESMExports();
     Atomics.store(words, WORD.mode, MODE.awake);
     sampler.wake();
     await until('the samples have failed', () => told.length > 0);

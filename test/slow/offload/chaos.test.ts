@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
-import { closeOffloadApps, offloadApp } from '../../../fixtures/offload/app.js';
-import { randomOf } from '../../../fixtures/random.js';
-import { until } from '../../../fixtures/until.js';
+import { closeOffloadApps, offloadApp } from '../../fixtures/offload/app.js';
+import { randomOf } from '../../fixtures/random.js';
+import { until } from '../../fixtures/until.js';
 
 afterEach(closeOffloadApps);
 

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Controller, Get, Inject } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Offloader, type OffloadOptions } from '../../../../src/entries/offload.js';
-import { closeOffloadApps, compiled, offloadApp, PROGRAM } from '../../../fixtures/offload/app.js';
-import { until } from '../../../fixtures/until.js';
-import { Measured, Missing } from '../../../fixtures/offload/modules.js';
-import { Reports } from '../../../fixtures/offload/reports.js';
+import { Offloader, type OffloadOptions } from '../../../src/entries/offload.js';
+import { closeOffloadApps, compiled, offloadApp, PROGRAM } from '../../fixtures/offload/app.js';
+import { until } from '../../fixtures/until.js';
+import { Measured, Missing } from '../../fixtures/offload/modules.js';
+import { Reports } from '../../fixtures/offload/reports.js';
 
 let folder: string | null = null;
 afterEach(closeOffloadApps);
@@ -53,7 +53,7 @@ it('a file that is missing, or TypeScript without a loader, stops the boot with 
   await expect(offloadApp({ offload: { module: missing } })).rejects.toThrow(
     "PERF_ERR_OFFLOAD: A worker cannot load `module` of offload(): Cannot find module '/app/offload.module.js'",
   );
-  const source = new URL('../../../fixtures/offload/modules.ts', import.meta.url);
+  const source = new URL('../../fixtures/offload/modules.ts', import.meta.url);
   await expect(offloadApp({ offload: { module: source, threads: 1 } })).rejects.toThrow(
     /^PERF_ERR_OFFLOAD: A worker cannot load `module` of offload\(\): .* Compile it, or start the process with a loader/s,
   );

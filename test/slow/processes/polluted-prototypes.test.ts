@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, inject, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
-import type { PollutedReport } from '../fixtures/polluted/main.js';
+import { adapters } from '../../fixtures/app.js';
+import type { PollutedReport } from '../../fixtures/polluted/main.js';
 
 const MODULE_PATHS = ['GET /metrics', 'GET /perf', 'GET /perf/snapshot'];
 

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, inject, it } from 'vitest';
-import type { ManyApps, ManyAppsReport } from '../fixtures/many-apps.process.js';
+import type { ManyApps, ManyAppsReport } from '../../fixtures/many-apps.process.js';
 
 const EXIT_DEADLINE_MS = 120_000;
 const TEST_DEADLINE_MS = 130_000;

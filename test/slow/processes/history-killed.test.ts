@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { fileHistory } from '../../src/index.js';
-import type { OpenHistoryStore } from '../../src/history/history-store.js';
-import { keptMs, type Tier } from '../../src/history/rows/tiers.js';
-import { countOf, rowOf } from '../fixtures/history.js';
+import { fileHistory } from '../../../src/index.js';
+import type { OpenHistoryStore } from '../../../src/history/history-store.js';
+import { keptMs, type Tier } from '../../../src/history/rows/tiers.js';
+import { countOf, rowOf } from '../../fixtures/history.js';
 
 /** A hundred times in the long run. */
 const KILLS = process.env['PERF_LONG'] === undefined ? 6 : 100;

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { nodeBinaries } from '../fixtures/node-versions.js';
+import { nodeBinaries } from '../../fixtures/node-versions.js';
 
 const ENDS = process.env['PERF_LONG'] === undefined ? 4 : 20;
 const AT_ONCE = 4;
-const file = fileURLToPath(new URL('../../build/test/fixtures/sampled.process.js', import.meta.url));
+const file = fileURLToPath(new URL('../../../build/test/fixtures/sampled.process.js', import.meta.url));
 
 interface End {
   readonly code: number | string | null;

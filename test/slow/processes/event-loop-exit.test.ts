@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { BlockersProcess, type BlockersOptions } from '../fixtures/blockers-process.js';
-import { Load } from '../fixtures/load.js';
-import { nodeBinaries } from '../fixtures/node-versions.js';
+import { BlockersProcess, type BlockersOptions } from '../../fixtures/blockers-process.js';
+import { Load } from '../../fixtures/load.js';
+import { nodeBinaries } from '../../fixtures/node-versions.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 const DEADLINE_MS = 40_000;

@@ -10,10 +10,10 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { PerfError } from '../../../../src/index.js';
-import { closeOffloadApps, compiled, offloadApp } from '../../../fixtures/offload/app.js';
-import { Reports } from '../../../fixtures/offload/reports.js';
-import { until } from '../../../fixtures/until.js';
+import { PerfError } from '../../../src/index.js';
+import { closeOffloadApps, compiled, offloadApp } from '../../fixtures/offload/app.js';
+import { Reports } from '../../fixtures/offload/reports.js';
+import { until } from '../../fixtures/until.js';
 
 afterEach(closeOffloadApps);
 

@@ -1,9 +1,9 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, expect, inject, it } from 'vitest';
-import { dataOf } from '../fixtures/dashboard.js';
-import { ownRedis } from '../fixtures/redis.js';
-import { until } from '../fixtures/until.js';
+import { dataOf } from '../../fixtures/dashboard.js';
+import { ownRedis } from '../../fixtures/redis.js';
+import { until } from '../../fixtures/until.js';
 
 /** A read that took long is made again after a pause of many times that. */
 const WAIT_MS = 80_000;
