@@ -1,10 +1,9 @@
-import { createParamDecorator, type ExecutionContext, type Type } from '@nestjs/common';
+import { createParamDecorator, type Type } from '@nestjs/common';
 import { decorateMethods, requireMethod, wrapMethod } from '../request/decorated-method.js';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import { storedRequest, type RequestState } from '../request/request-state.js';
 import { requireRoutes } from '../request/handlers.js';
-import { findState } from '../request/tracker.js';
 
 /**
  * Puts a handler, or every handler of a controller, into the experiment behind a gate: the variant is decided before the
@@ -36,8 +35,8 @@ export const Variant = (gate: string): ParameterDecorator => {
   return readVariant(gate);
 };
 
-const readVariant = createParamDecorator((gate: string, context: ExecutionContext) => {
-  const decided = isOn(findState(context.switchToHttp().getRequest()) ?? storedRequest(), gate);
+const readVariant = createParamDecorator((gate: string) => {
+  const decided = isOn(storedRequest(), gate);
   // Nest awaits what a parameter's decorator returns.
   return typeof decided === 'boolean' ? nameVariant(decided) : decided.then(nameVariant);
 });

@@ -92,7 +92,7 @@ export class FastifyPlatform implements Platform {
     try {
       // Fastify logs each request with its URL, and a URL may contain a token.
       this.application.get(path, { logLevel: 'error' }, async (request, reply) => {
-        const state = findState(request);
+        const state = findState(request.raw);
         if (state !== null) state.route = route;
         this.answer(reply, createAnswer(await answer(request)));
         return reply;

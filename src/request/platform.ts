@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { RawResponse } from '../core/guarded.js';
 import type { RequestState } from './request-state.js';
 import type { Route } from './routes.js';
@@ -31,6 +32,6 @@ export interface Platform {
   findRoute(state: RequestState): Route | null;
   /** Registers a GET route beside Nest: no guards, no Swagger, no record. */
   rawRoute(path: string, answer: RawAnswer): void;
-  /** Answers through the framework's response, or Node's. */
-  answer(response: unknown, answer: Answer): void;
+  /** Answers through the framework's response, or Node's (`raw`). */
+  answer(response: unknown, answer: Answer, raw: ServerResponse): void;
 }

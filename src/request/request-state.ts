@@ -180,6 +180,12 @@ export function storedRequest(): RequestState | undefined {
   return stored?.within ?? stored;
 }
 
+/** The stored request, where it is the one that the framework passes: a callback that has lost its context may run in another's. */
+export function confirmRequest(frameworkRequest: unknown): RequestState | null {
+  const stored = storedRequest();
+  return stored !== undefined && stored.frameworkRequest === frameworkRequest ? stored : null;
+}
+
 /** The current request of `application`; null outside of one. */
 export function currentRequest(application: RequestOwner): RequestState | null {
   const stored = storedRequest();

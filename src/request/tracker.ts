@@ -20,18 +20,14 @@ interface Connection extends Socket {
 }
 interface Marked {
   [STATE]?: RequestState;
-  /** Node's, in Fastify's objects. */
-  raw?: Marked;
   /** The request of a response. */
   req?: Marked;
 }
 
-/** The state of a request, from Node's request or response or from Fastify's; null when it is not observed. */
-export function findState(requestOrResponse: unknown): RequestState | null {
-  const given = requestOrResponse as Marked | null | undefined;
-  if (given === null || given === undefined) return null;
-  // The object's own mark first: an application may keep anything in `raw`.
-  return given[STATE] ?? given.req?.[STATE] ?? given.raw?.[STATE] ?? given.raw?.req?.[STATE] ?? null;
+/** The state of Node's request or response; null when it is not observed. */
+export function findState(node: IncomingMessage | ServerResponse): RequestState | null {
+  const given = node as Marked;
+  return given[STATE] ?? given.req?.[STATE] ?? null;
 }
 
 export const findTracker = (state: RequestState): RequestTracker => state.owner as RequestTracker;

@@ -4,7 +4,6 @@ import { defer, Observable } from 'rxjs';
 import type { WorkType } from '../core/record.js';
 import { listMethods } from '../request/prototypes.js';
 import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
-import { findState } from '../request/tracker.js';
 import { WorkFeature } from './work.feature.js';
 import { findEntryType } from './work-type.js';
 
@@ -25,7 +24,7 @@ export class PerfInterceptor implements NestInterceptor {
       const { work } = this;
       const [owner, method] = [context.getClass(), context.getHandler()];
       const measured = { owner, name: findName(owner, method), method };
-      const within = type === 'graphql' ? this.findRequest(context) : undefined;
+      const within = type === 'graphql' ? this.findRequest() : undefined;
       const state = work.begin(type, measured, within);
       if (state === null) return next.handle().subscribe(subscriber);
       // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
@@ -51,10 +50,9 @@ export class PerfInterceptor implements NestInterceptor {
   }
 
   /** The HTTP request that a resolver answers a part of: deferred work, calls and blocks in it are that request's as well. */
-  private findRequest(context: ExecutionContext): RequestState | null {
-    const { req } = context.getArgByIndex<{ req?: unknown } | undefined>(2) ?? {};
-    const state = storedRequest() ?? findState(req);
-    if (state === null || state.owner !== this.work.host.requests || state.closed) return null;
+  private findRequest(): RequestState | null {
+    const state = storedRequest();
+    if (state === undefined || state.owner !== this.work.host.requests || state.closed) return null;
     return state.request === null ? null : state;
   }
 }

@@ -5,8 +5,8 @@ import { boolean, object, optional, value } from '../../core/option.js';
 import { duration, timeout } from '../../core/shared-options.js';
 import { decoratedPlace } from '../../request/decorated-method.js';
 import { PerfError } from '../../core/perf.error.js';
-import { storedRequest, type RequestState } from '../../request/request-state.js';
-import { findTracker, findState } from '../../request/tracker.js';
+import { confirmRequest, type RequestState } from '../../request/request-state.js';
+import { findTracker } from '../../request/tracker.js';
 import { hasGone } from '../held-head.js';
 import type { CallerSign, Headers, KeptResponse, SharedFlight } from './shared-flight.js';
 import type { SharedResponseOptions, SharedRoute } from './shared-route.js';
@@ -88,7 +88,7 @@ export class SharedResponseGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (context.getType() !== 'http') return true;
     const request = context.getArgByIndex<HttpRequest>(0);
-    const state = findState(request) ?? storedRequest() ?? null;
+    const state = confirmRequest(request);
     const routes = state?.owner.sharedAnswers ?? null;
     // HEAD runs the handler. A GET with a body does as well: the body is not in the key.
     if (state === null || routes === null || (request.method ?? 'GET') !== 'GET' || hasBody(request.headers))
@@ -174,5 +174,5 @@ function answer(kept: KeptResponse, state: RequestState, response: HttpResponse)
   };
   const vary = [response.getHeaders()['vary'] ?? [], headers['vary'] ?? []].flat().filter((member) => member !== '');
   if (vary.length > 0) headers['vary'] = vary.join(', ');
-  findTracker(state).platform?.answer(response, { status: 200, headers, body: kept.entry.source });
+  findTracker(state).platform?.answer(response, { status: 200, headers, body: kept.entry.source }, state.response!);
 }

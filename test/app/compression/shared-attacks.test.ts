@@ -3,7 +3,19 @@ import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { request as send } from 'node:http';
 import { PassThrough } from 'node:stream';
-import { All, Controller, Get, Headers, type INestApplication, Query, Req, Res, StreamableFile } from '@nestjs/common';
+import {
+  All,
+  Controller,
+  Get,
+  Headers,
+  type INestApplication,
+  type MiddlewareConsumer,
+  Module,
+  Query,
+  Req,
+  Res,
+  StreamableFile,
+} from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { defer, SharedResponse } from '../../../src/index.js';
@@ -292,4 +304,50 @@ describe.each(kinds)('attacks on shared answers on %s', (kind) => {
     await expect.poll(() => deferred).toEqual(['one']);
     expect(runs).toBe(1);
   });
+});
+
+/** The rest of a request that waits for the next one, as behind a session store that calls back on one shared connection. */
+let goOn: (() => void) | null = null;
+
+@Controller('crossed')
+class CrossedController {
+  @Get('shared')
+  @SharedResponse(TTL)
+  shared(): unknown {
+    return { of: 'all' };
+  }
+  @Get('mine')
+  async mine(): Promise<unknown> {
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+    return { of: 'me alone' };
+  }
+}
+
+@Module({})
+class CrossingModule {
+  configure(consumer: MiddlewareConsumer): void {
+    const cross = ({ originalUrl }: { originalUrl: string }, _response: unknown, next: () => void): void => {
+      if (goOn === null && originalUrl.endsWith('shared')) goOn = next;
+      else {
+        goOn?.();
+        next();
+      }
+    };
+    consumer.apply(cross).forRoutes(CrossedController);
+  }
+}
+
+it('a request that a callback lets go on in the context of another shares no answer of that one', async () => {
+  goOn = null;
+  const test = await startApp('express', { metadata: { controllers: [CrossedController], imports: [CrossingModule] } });
+  const first = call(`${test.url}/crossed/shared`);
+  await expect.poll(() => goOn).not.toBeNull();
+  const mine = await call(`${test.url}/crossed/mine`);
+  const later = await call(`${test.url}/crossed/shared`);
+  expect([await first, mine, later].map(({ text }) => JSON.parse(text))).toEqual([
+    { of: 'all' },
+    { of: 'me alone' },
+    { of: 'all' },
+  ]);
+  await test.close();
 });
