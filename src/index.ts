@@ -1,7 +1,6 @@
 export { PerfModule } from './perf.module.js';
 export type { PerfModuleScope } from './perf.module.js';
 export type { PerfModuleOptions } from './perf.options.js';
-export type { PerfHealth, PerfReadiness } from './perf.health.js';
 export type { SinkOption } from './perf.sinks.js';
 export { PerfService } from './perf.service.js';
 export type { SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
@@ -98,6 +97,7 @@ export type {
   TimeRange,
 } from './ports/history.js';
 export type { Profile } from './ports/loop-profile.js';
+export type { PerfHealth, PerfReadiness } from './ports/overview.js';
 export type { Verdict, VerdictReason } from './core/verdict.js';
 export type {
   BlockCause,

@@ -13,24 +13,18 @@ import {
 import { HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { holdingProcess } from './core/held-process.js';
 import { LatencyFigures } from './ports/latency-figures.js';
-import type { HealthReason, Overview } from './ports/overview.js';
-import { Recordings } from './ports/recording.js';
+import type { HealthReason, Overview, PerfHealth, PerfReadiness } from './ports/overview.js';
 import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import { inOneTurn, type Steps } from './core/turns.js';
-import { Compression } from './compression/compression.feature.js';
-import { DeferFeature } from './defer/defer.feature.js';
 import { EventLoop } from './event-loop/event-loop.js';
 import { MainThreadLiveness } from './event-loop/liveness.js';
-import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import { PerfApplication } from './request/application.js';
 import { controllerMethods, findHandler } from './request/handlers.js';
 import { isFeature, refuseMissingExtensions, readToken, type PerfExtension } from './request/extension.js';
 import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
 import { observeAdapter, choosePlatform } from './request/adapter.js';
 import type { Platform } from './request/platform.js';
-import { Latency } from './latency/latency.feature.js';
-import type { PerfHealth, PerfReadiness } from './perf.health.js';
 import { FEATURES, KEPT_ON, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
 import { startLine } from './perf.start-line.js';
@@ -38,9 +32,6 @@ import { Shutdown } from './perf.shutdown.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { PERF_EXTENSIONS, PERF_SINKS } from './perf.tokens.js';
 import { buildPipeline } from './pipeline.js';
-import { UpstreamFeature } from './upstream/upstream.feature.js';
-import { UsersFeature } from './users/users.feature.js';
-import { WorkFeature } from './work/work.feature.js';
 
 /** The fields of a snapshot while their features are off. */
 const OFF = {
@@ -138,7 +129,7 @@ export class PerfRuntime
     if (adapter !== null) this.shutdown.watch(adapter.getHttpServer() as Server | undefined);
     await recorder.start(() => this.createHost(platform), options.flushTimeoutMs);
     this.sinksMayRegister = false;
-    this.connectPipeline();
+    requests.pipeline = buildPipeline((token) => this.provided(token), requests);
   }
 
   /** Nest calls this hook right behind the registration of routes, of a global module first. */
@@ -161,24 +152,6 @@ export class PerfRuntime
     const tokens = this.extensions.flatMap(({ providers }) => providers.map(readToken));
     const added = tokens.map((token) => this.provided(token)).filter(isFeature);
     return [...[...own, this.mainThreadLiveness].filter((feature) => feature !== null), ...added];
-  }
-
-  private connectPipeline(): void {
-    const { requests } = this.application;
-    requests.pipeline = buildPipeline(
-      {
-        eventLoop: this.provided(EventLoop),
-        upstream: this.provided(UpstreamFeature),
-        latency: this.provided(Latency),
-        experiments: this.provided(ExperimentsFeature),
-        users: this.provided(UsersFeature),
-        work: this.provided(WorkFeature),
-        compression: this.provided(Compression),
-        defer: this.provided(DeferFeature),
-        recordings: this.provided(Recordings),
-      },
-      requests,
-    );
   }
 
   /** A provider of this module; null where a feature is off, or no extension provides it. */

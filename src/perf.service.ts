@@ -1,5 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { HistoryReader } from './ports/history.js';
+import type { PerfHealth, PerfReadiness } from './ports/overview.js';
 import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './ports/history.js';
 import { Profiler, type Profile } from './ports/loop-profile.js';
 import { describe, object, choice, optional, optionalNumber, optionError, string } from './core/option.js';
@@ -12,7 +13,6 @@ import { UserList } from './ports/users.js';
 import { UpstreamCalls } from './ports/upstream-calls.js';
 import type { Verdict } from './core/verdict.js';
 import { PerfApplication } from './request/application.js';
-import type { PerfHealth, PerfReadiness } from './perf.health.js';
 import { PerfRuntime } from './perf.runtime.js';
 
 /** Reads the present figures; {@link note} adds the size of the data that a request works on. */

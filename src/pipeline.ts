@@ -1,35 +1,32 @@
-import type { Recordings } from './ports/recording.js';
+import type { InjectionToken } from '@nestjs/common';
+import { Recordings } from './ports/recording.js';
 import type { RequestState } from './request/request-state.js';
-import type { Compression } from './compression/compression.feature.js';
-import type { DeferFeature } from './defer/defer.feature.js';
-import type { EventLoop } from './event-loop/event-loop.js';
-import type { ExperimentsFeature } from './experiments/experiments.feature.js';
+import { Compression } from './compression/compression.feature.js';
+import { DeferFeature } from './defer/defer.feature.js';
+import { EventLoop } from './event-loop/event-loop.js';
+import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import type { Pipeline, RequestTracker, RequestStep } from './request/tracker.js';
-import type { Latency } from './latency/latency.feature.js';
-import type { UpstreamFeature } from './upstream/upstream.feature.js';
-import type { UsersFeature } from './users/users.feature.js';
-import type { WorkFeature } from './work/work.feature.js';
+import { Latency } from './latency/latency.feature.js';
+import { UpstreamFeature } from './upstream/upstream.feature.js';
+import { UsersFeature } from './users/users.feature.js';
+import { WorkFeature } from './work/work.feature.js';
 
-/** The features that act on requests; null where one is off. */
-export interface PipelineParts {
-  readonly eventLoop: EventLoop | null;
-  readonly upstream: UpstreamFeature | null;
-  readonly latency: Latency | null;
-  readonly experiments: ExperimentsFeature | null;
-  readonly users: UsersFeature | null;
-  readonly work: WorkFeature | null;
-  readonly compression: Compression | null;
-  readonly defer: DeferFeature | null;
-  readonly recordings: Recordings | null;
-}
-
+/** Finds a feature that acts on requests; null where it is off. */
+type FindFeature = <T>(token: InjectionToken<T>) => T | null;
 type Step = RequestStep | null | undefined | false;
 const steps = (list: readonly Step[]): RequestStep[] => list.filter((step) => typeof step === 'function');
 
 /** All steps of a request, in this order. */
-export function buildPipeline(parts: PipelineParts, requests: RequestTracker): Pipeline {
-  const { eventLoop, upstream, latency, experiments, users, work, compression, defer, recordings } = parts;
-  const { readSpan } = requests;
+export function buildPipeline(find: FindFeature, { readSpan }: Pick<RequestTracker, 'readSpan'>): Pipeline {
+  const eventLoop = find(EventLoop);
+  const upstream = find(UpstreamFeature);
+  const latency = find(Latency);
+  const experiments = find(ExperimentsFeature);
+  const users = find(UsersFeature);
+  const work = find(WorkFeature);
+  const compression = find(Compression);
+  const defer = find(DeferFeature);
+  const recordings = find(Recordings);
   return {
     started: steps([
       readSpan && ((state: RequestState) => void (state.span = readSpan())),

@@ -1,23 +1,31 @@
+import type { InjectionToken } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
+import { Compression } from '../../src/compression/compression.feature.js';
 import { OncePerCause } from '../../src/core/reporter.js';
+import { DeferFeature } from '../../src/defer/defer.feature.js';
+import { EventLoop } from '../../src/event-loop/event-loop.js';
+import { ExperimentsFeature } from '../../src/experiments/experiments.feature.js';
+import { Latency } from '../../src/latency/latency.feature.js';
+import { Recordings } from '../../src/ports/recording.js';
 import { Routes } from '../../src/request/routes.js';
 import { RequestTracker } from '../../src/request/tracker.js';
-import { buildPipeline, type PipelineParts } from '../../src/pipeline.js';
+import { buildPipeline } from '../../src/pipeline.js';
+import { UpstreamFeature } from '../../src/upstream/upstream.feature.js';
+import { UsersFeature } from '../../src/users/users.feature.js';
 
-const ALL_OFF: PipelineParts = {
-  eventLoop: null,
-  upstream: null,
-  latency: null,
-  experiments: null,
-  users: null,
-  work: null,
-  compression: null,
-  defer: null,
-  recordings: null,
-};
+const TOKENS = {
+  eventLoop: EventLoop,
+  upstream: UpstreamFeature,
+  latency: Latency,
+  experiments: ExperimentsFeature,
+  users: UsersFeature,
+  compression: Compression,
+  defer: DeferFeature,
+  recordings: Recordings,
+} satisfies Record<string, InjectionToken>;
 
 /** A lifecycle whose pipeline has features that note their name; `broken` throw after that. */
-function application(overrides: Partial<Record<keyof PipelineParts, object | null>> = {}, broken: string[] = []) {
+function application(overrides: Partial<Record<keyof typeof TOKENS, object | null>> = {}, broken: string[] = []) {
   const steps: string[] = [];
   const warnings: string[] = [];
   const warn = (message: string): void => void warnings.push(message);
@@ -37,7 +45,7 @@ function application(overrides: Partial<Record<keyof PipelineParts, object | nul
     return { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' };
   };
   // In another order than that of the pipeline.
-  const parts = {
+  const parts: Record<keyof typeof TOKENS, object | null> = {
     defer: feature('defer', { engine: {} }),
     recordings: feature('recordings'),
     compression: feature('compression', { engine: {} }),
@@ -48,7 +56,10 @@ function application(overrides: Partial<Record<keyof PipelineParts, object | nul
     eventLoop: feature('eventLoop'),
     ...overrides,
   };
-  requests.pipeline = buildPipeline(parts as unknown as PipelineParts, requests);
+  const provided = new Map<unknown, unknown>(
+    Object.entries(TOKENS).map(([name, token]) => [token, parts[name as keyof typeof TOKENS]]),
+  );
+  requests.pipeline = buildPipeline((token) => (provided.get(token) ?? null) as never, requests);
   // The works that a request has armed end with it.
   const begin = requests.begin.bind(requests);
   requests.begin = () => Object.assign(begin(), { work: { ended: note('defer', 'ended'), committed: [] } });
@@ -82,7 +93,7 @@ describe('the pipeline of a request', () => {
   it('has no step of a feature that is off, or that has nothing to do with requests', () => {
     const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
     const requests = new RequestTracker(() => 0, new Routes(), report);
-    expect(buildPipeline(ALL_OFF, requests)).toEqual({ started: [], scoped: [], ended: [] });
+    expect(buildPipeline(() => null, requests)).toEqual({ started: [], scoped: [], ended: [] });
     const idle = application({
       latency: { addsServerTiming: false, ended: () => {} },
       compression: { engine: null },
