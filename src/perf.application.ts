@@ -18,13 +18,13 @@ export function makeApplication(options: ResolvedOptions, sinks: readonly SinkOp
   const report = new OncePerCause(logger, monotonicMs);
   const routes = new Routes();
   const room = cacheRoom(options);
-  const isListening = FEATURES.some(({ name, listensToRecords = false }) => listensToRecords && options[name] !== null);
+  const isRead = sinks.length > 0 || FEATURES.some(({ name, hasSink = false }) => hasSink && options[name] !== null);
   return {
     logger,
     report,
     routes,
     requests: new RequestTracker(monotonicMs, routes, report),
-    recorder: new Recorder(report, options.enabled && (sinks.length > 0 || isListening)),
+    recorder: new Recorder(report, options.enabled && isRead),
     nowMs: monotonicMs,
     units: new RequestUnits('unit', options.unit, report),
     enabled: options.enabled,

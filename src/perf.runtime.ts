@@ -106,7 +106,6 @@ export class PerfRuntime
     const { logger, recorder, report, requests, routes } = application;
     refuseMissingExtensions(modules, this.extensions);
     this.features = this.findFeatures();
-    if (recorder.wanted) recorder.use(resolveSinks(this.sinks, this.module));
     if (!options.enabled)
       logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
     for (const name of options.namedOff.filter((name) => KEPT_ON.has(name)))
@@ -116,6 +115,9 @@ export class PerfRuntime
     const adapter = platform === null ? null : httpAdapter;
     this.platform = platform;
     requests.platform = platform;
+    // The page has nothing to show without a server.
+    const ownSinks = platform === null ? [] : this.features.flatMap(({ sink = [] }) => sink);
+    if (recorder.wanted) recorder.use([...resolveSinks(this.sinks, this.module), ...ownSinks]);
     const handlers = controllerMethods(modules);
     routes.findHandler = (method, pattern) => findHandler(handlers, method, pattern);
     if (adapter !== null && platform !== null && this.observesRequests())

@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PerfRecord } from './record.js';
 import type { OncePerCause } from './reporter.js';
 import type { PerfSink, PerfSinkHost } from './sink.js';
-import { callAll } from './listeners.js';
 import { PerfError } from './perf.error.js';
 import { describeReason } from './reason.js';
 import { inRootContext } from './root-context.js';
@@ -18,14 +17,13 @@ const FLUSH_EVERY_MS = 1_000;
 export class Recorder {
   private closed = false;
   private lanes: readonly SinkLane[] = [];
-  private readonly listeners: ((record: PerfRecord) => void)[] = [];
   private pending: PerfRecord[] = [];
   private closing: Promise<void> | null = null;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly report: OncePerCause,
-    /** False when nobody listens: then no record needs to be built. */
+    /** False without a sink: then no record needs to be built. */
     readonly wanted: boolean,
   ) {}
 
@@ -50,14 +48,8 @@ export class Recorder {
     if (refusal !== undefined) throw refusal;
   }
 
-  /** Calls `listener` with each record, within its push: it must be quick. */
-  listen(listener: (record: PerfRecord) => void): void {
-    this.listeners.push(listener);
-  }
-
   /** Takes a record. Never throws, never waits. */
   push(record: PerfRecord): void {
-    callAll(this.listeners, record, this.report, 'a listener to records');
     if (this.closed) return;
     const length = this.pending.push(record);
     if (length === 1) this.timer ??= inRootContext(() => setTimeout(this.deliver, FLUSH_EVERY_MS).unref());

@@ -17,7 +17,7 @@ export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard>
   title: 'dashboard',
   observes: 'process',
   needsServer: true,
-  listensToRecords: true,
+  hasSink: true,
   option: dashboardOption,
   token: DASHBOARD,
   providers: [

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { guarded } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
+import type { PerfSink } from '../core/sink.js';
 import type { Profiler } from '../ports/loop-profile.js';
 import type { PerfApplication } from '../request/application.js';
 import type { Feature, FeatureBoot } from '../request/feature.js';
@@ -17,6 +18,11 @@ import { RecentRecords } from './recent-records.js';
 export class Dashboard implements Feature {
   private readonly access: Access;
   private readonly records = new RecentRecords();
+  readonly sink: PerfSink = {
+    name: 'dashboard',
+    requests: 'none',
+    publish: (records) => records.forEach(this.records.add),
+  };
   private isLogged = false;
   private server: Server | null = null;
 
@@ -48,7 +54,6 @@ export class Dashboard implements Feature {
     get('/profile', answers.profile);
     get(`/${script.name}`, answers.asset('text/javascript; charset=utf-8', script.brotli));
     get(`/${style.name}`, answers.asset('text/css; charset=utf-8', style.brotli));
-    host.recorder.listen(this.records.add);
     this.server = adapter.getHttpServer() as Server;
     this.server.once('listening', this.logAddress);
   }

@@ -18,7 +18,7 @@ export interface BlockGroup {
   readonly times: { at: number; ms: number }[];
 }
 
-/** Keeps the last records of each kind, in bounded memory. `add` runs where a record is pushed: takes microseconds, never throws. */
+/** Keeps the last records of each kind, in bounded memory. */
 export class RecentRecords {
   /** By kind, the one that came last at the end. */
   private readonly groups = new Map<string, BlockGroup>();

@@ -1,6 +1,7 @@
 import type { FactoryProvider, InjectionToken, Provider } from '@nestjs/common';
 import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
 import type { Option } from '../core/option.js';
+import type { PerfSink } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
 import type { HealthReason } from '../ports/overview.js';
@@ -22,6 +23,8 @@ export interface FeatureBoot {
 
 /** One feature of one application, from boot to close. */
 export interface Feature {
+  /** Receives records beside the application's sinks. */
+  readonly sink?: PerfSink;
   /** Before routes are registered. An error stops the boot. */
   install?(boot: FeatureBoot): void | Promise<void>;
   /** When every module has been initialised, before the server listens. */
@@ -53,8 +56,8 @@ export interface FeatureDefinition<Name extends string, Options> {
   readonly observes: 'process' | 'requests';
   /** It does nothing in an application without an HTTP server. */
   readonly needsServer?: true;
-  /** It listens to the recorder: records are written for it where there is no sink as well. */
-  readonly listensToRecords?: true;
+  /** It has a sink: records are written for it where the application has none as well. */
+  readonly hasSink?: true;
   /** The application's own work, which goes on with `enabled: false`. */
   readonly isApplicationsOwn?: true;
   readonly option: Option<Options | null>;

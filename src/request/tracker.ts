@@ -2,7 +2,6 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MonotonicClock } from '../core/clock.js';
 import { LinkedList } from '../core/linked-list.js';
-import { callAll } from '../core/listeners.js';
 import { describeReason } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { SpanRef } from '../core/record.js';
@@ -158,7 +157,15 @@ export class RequestTracker implements RequestOwner {
   }
 
   private run(steps: readonly RequestStep[] | undefined, state: RequestState): void {
-    if (steps !== undefined) callAll(steps, state, this.report, 'a step of the request pipeline');
+    if (steps === undefined) return;
+    for (let i = 0; i < steps.length; i++) {
+      try {
+        steps[i]!(state);
+      } catch (error) {
+        const cause = `a step of the request pipeline failed: ${describeReason(error)}`;
+        this.report.report(cause, `${cause}. Requests are not affected.`);
+      }
+    }
   }
 
   /** Resolves when no request whose response has been ended is still in flight. Open streams are not waited for. */
