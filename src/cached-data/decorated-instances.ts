@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import { findPrototype, listWrappers } from '../request/prototypes.js';
@@ -54,6 +55,8 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
 /** Why a provider's methods cannot be cached, and what to do; null where they can. */
 function obstacleTo(wrapper: Wrapper): string | null {
   const advice = 'Move the method to a provider of the default scope, which depends on none of another.';
+  if (types.isProxy(wrapper.instance))
+    return 'a provider behind a `Proxy`, and its calls come without it. Leave it out of `instrument.instanceDecorator`.';
   if (wrapper.isTransient) return `a transient provider. ${advice}`;
   if (!wrapper.isDependencyTreeStatic()) return `a request-scoped provider. ${advice}`;
   return null;

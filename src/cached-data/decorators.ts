@@ -1,6 +1,5 @@
 import { decoratedMethods } from '../core/method-metadata.js';
 import { PerfError } from '../core/perf.error.js';
-import { ByInstance } from '../request/by-instance.js';
 import { wrapMethod } from '../request/decorated-method.js';
 import { needExtension } from '../request/extension.js';
 import { cachedOption, preloadedOption } from './cached.options.js';
@@ -13,7 +12,7 @@ const DECLARED_METADATA = 'perf:cached-data';
  * By instance, then by the method that is decorated: an override that calls the method of its base class has its own. A call of an
  * instance that is not here runs the method.
  */
-export const cachedInstances = new ByInstance<Map<object, MethodCache<any>>>();
+export const cachedInstances = new WeakMap<object, Map<object, MethodCache<any>>>();
 
 /** A decorated method, as it was before. */
 export type Declared = { readonly method: Source } & (
@@ -85,7 +84,7 @@ function declare(decorator: string, read: (where: string, method: Source) => Dec
     Reflect.defineMetadata(DECLARED_METADATA, read(where, method as Source), target, property);
     wrapMethod(descriptor as PropertyDescriptor, (wrapped) => ({
       wrapper(this: unknown, ...args: unknown[]): unknown {
-        const calls = cachedInstances.get(this)?.get(wrapped);
+        const calls = cachedInstances.get(this as object)?.get(wrapped);
         return calls === undefined ? wrapped.apply(this, args) : calls.call(args);
       },
     }));

@@ -1,4 +1,4 @@
-import { ByInstance } from '../request/by-instance.js';
+import { types } from 'node:util';
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadedOn } from '../core/offload-thread.js';
 import { findPrototype, type listWrappers } from '../request/prototypes.js';
@@ -34,6 +34,7 @@ export function offloadedMethods(modules: ModulesContainer): Map<string, Offload
         if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
           throw misplaced(name, 'the provider is request-scoped or transient, and no worker has that instance.');
         }
+        if (types.isProxy(instance)) throw misplaced(name, BEHIND_PROXY);
         if ((found.get(name)?.instance ?? instance) !== instance) {
           throw misplaced(
             name,
@@ -57,6 +58,9 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
   });
 }
 
+const BEHIND_PROXY =
+  'a `Proxy` stands before the provider, and its calls come without it. Leave the provider out of `instrument.instanceDecorator`.';
+
 /** `here`: runs the method directly. */
 export type RunMethod = (
   instance: object,
@@ -67,4 +71,4 @@ export type RunMethod = (
 ) => Promise<unknown>;
 
 /** By instance; a method of an instance that is not here runs directly, as in a worker or without an application. */
-export const runningInstances = new ByInstance<{ runMethod: RunMethod }>();
+export const runningInstances = new WeakMap<object, { runMethod: RunMethod }>();

@@ -1,7 +1,9 @@
-import { Controller, Get, Injectable, Inject } from '@nestjs/common';
+import { Controller, Get, Injectable, Inject, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cache, Cached } from '../../src/entries/cache.js';
-import { DeferWork, PerfService } from '../../src/index.js';
+import { offload, Offload } from '../../src/entries/offload.js';
+import { DeferWork, PerfModule, PerfService } from '../../src/index.js';
 import { byNest, startApp, type TestApp } from '../fixtures/app.js';
 
 /** Stands before an object as tracers of providers do: each function that is read from it is one of the tracer's, with its metadata. */
@@ -21,11 +23,23 @@ function traced(instance: unknown): unknown {
 
 @Injectable()
 class Prices {
-  asked = 0;
+  find(id: string): Promise<number> {
+    return Promise.resolve(id.length);
+  }
+}
 
+@Injectable()
+class CachedPrices {
   @Cached({ ttlMs: 60_000 })
   find(id: string): Promise<number> {
-    this.asked++;
+    return Promise.resolve(id.length);
+  }
+}
+
+@Injectable()
+class OffloadedPrices {
+  @Offload()
+  find(id: string): Promise<number> {
     return Promise.resolve(id.length);
   }
 }
@@ -51,7 +65,7 @@ describe.each(byNest('express'))('an application whose providers are all traced,
   beforeAll(async () => {
     sent.length = 0;
     server = await startApp(adapter, {
-      perf: { dashboard: { authorize: () => true }, users: true, extensions: [cache()] },
+      perf: { dashboard: { authorize: () => true }, users: true },
       metadata: { controllers: [PricesController], providers: [Prices] },
       nest: { instrument: { instanceDecorator: traced } },
     });
@@ -66,7 +80,22 @@ describe.each(byNest('express'))('an application whose providers are all traced,
       Array.from({ length: 2 }, () => ['/prices/:id', 200, 'PricesController.find']),
     );
     expect(sent).toHaveLength(2);
-    expect(server.app.get(Prices).asked).toBe(1);
     expect((await fetch(`${server.url}/perf`)).status).toBe(200);
   });
+});
+
+const workers = offload({ module: new URL('../fixtures/offload/burning.module.ts', import.meta.url) });
+
+it.each([
+  ['@Cached()', cache(), CachedPrices],
+  ['@Offload()', workers, OffloadedPrices],
+])('%s on a provider behind a Proxy stops the boot', async (_decorator, extension, provider) => {
+  @Module({ imports: [PerfModule.forRoot({ eventLoop: false, extensions: [extension] })], providers: [provider] })
+  class TracedModule {}
+  const booting = NestFactory.createApplicationContext(TracedModule, {
+    logger: false,
+    abortOnError: false,
+    instrument: { instanceDecorator: traced },
+  });
+  await expect(booting).rejects.toThrow(/PERF_ERR_DECORATOR: .*Prices\.find.*`Proxy`.*`instrument\.instanceDecorator`/);
 });
