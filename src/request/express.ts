@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestState } from './request-state.js';
 import type { Route, Routes } from './routes.js';
 
-type Path = string | RegExp | (string | RegExp)[];
 interface ExpressRequest extends IncomingMessage {
   readonly route?: { readonly path?: unknown };
   readonly baseUrl?: string;
@@ -20,15 +19,10 @@ export function findExpressRoute(
   // Express leaves the path of the last middleware on a request that nothing has matched.
   if (request === null || (closed && status === 404)) return null;
   const { route, baseUrl = '' } = request as ExpressRequest;
-  const path = route?.path;
-  const pattern = `${maskMount(baseUrl)}${isPath(path) ? [path].flat().map(String).join('|') : ''}`;
+  // Any code may set `req.route`, and a wildcard there is mostly a middleware's.
+  const path = typeof route?.path === 'string' && !route.path.includes('*') ? route.path : '';
+  const pattern = `${maskMount(baseUrl)}${path}`;
   return pattern === '' ? null : routes.findFrameworkRoute(request.method, pattern, isOldNest && baseUrl === '');
-}
-
-/** Any code may set `req.route`, and a wildcard there is mostly a middleware's. */
-function isPath(path: unknown): path is Path {
-  if (typeof path === 'string') return !path.includes('*');
-  return path instanceof RegExp || (Array.isArray(path) && path.every(isPath));
 }
 
 /** A mount path as a label. Express reports it as the client sent it: a segment that may be an id or a secret becomes `*`. */

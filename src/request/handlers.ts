@@ -76,7 +76,7 @@ function normalizePaths(paths: unknown): string[] {
 
 /**
  * Finds the handler of a route. Nest emits the full path alone, with prefix and version: the handler whose own path is its
- * longest end has declared it, then the one whose version stands before that end. Handlers of one route share a name.
+ * longest end has declared it, then the one whose version stands before that end. Handlers of one route share a name, and the first's decorators.
  */
 export function findHandler(methods: readonly ControllerMethod[], label: string, pattern: string): RouteHandler | null {
   const path = pattern === '/' ? '' : pattern.replace(/\/+$/, '');
@@ -99,13 +99,6 @@ export function findHandler(methods: readonly ControllerMethod[], label: string,
 function joinHandlers(handlers: readonly RouteHandler[]): RouteHandler | null {
   const [first] = handlers;
   if (first === undefined) return null;
-  const names = [...new Set(handlers.map(({ name }) => name))];
-  if (names.length === 1) return first;
-  const slow = handlers.map(({ slowMs }) => slowMs);
-  return {
-    ...first,
-    name: names.join(' | '),
-    skipped: handlers.every(({ skipped }) => skipped),
-    slowMs: slow.every((ms) => ms === slow[0]) ? slow[0]! : null,
-  };
+  const names = new Set(handlers.map(({ name }) => name));
+  return { ...first, name: [...names].join(' | ') };
 }

@@ -92,8 +92,8 @@ export class RequestTracker implements RequestOwner {
   start(request: IncomingMessage, response: ServerResponse): RequestState {
     const known = (request as Marked)[STATE];
     if (known !== undefined) return known;
-    // Every way of answering passes `writeHead`.
-    response.writeHead = Object.hasOwn(response, 'writeHead') ? notingAfter(response) : noteHead;
+    // Every way of answering passes `writeHead`. One that another tool has put there stays: then the first byte is unknown.
+    if (!Object.hasOwn(response, 'writeHead')) response.writeHead = noteHead;
     const state = this.begun(new RequestState(request, response, this.nowMs(), this));
     (request as Marked)[STATE] = state;
     response.on('finish', onFinish);
@@ -201,16 +201,6 @@ export function noteHead(this: ServerResponse, ...head: unknown[]): ServerRespon
 
 interface WritesHead {
   writeHead(this: ServerResponse, ...head: unknown[]): ServerResponse;
-}
-
-/** Wraps the `writeHead` that another tool has put on this response. */
-function notingAfter(response: ServerResponse): (...head: unknown[]) => ServerResponse {
-  const patched = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse;
-  return (...head) => {
-    const returned = patched(...head);
-    noteFirstByte(findState(response));
-    return returned;
-  };
 }
 
 function noteFirstByte(state: RequestState | null): void {

@@ -1,7 +1,6 @@
 import { All, Controller, Get, Head, Module, Post, RequestMapping, RequestMethod, Version } from '@nestjs/common';
 import { NestFactory, ModulesContainer, RouterModule } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import { SkipPerf, SlowMs } from '../../../src/index.js';
 import { controllerMethods, findHandler } from '../../../src/request/handlers.js';
 import type { RouteHandler } from '../../../src/request/routes.js';
 
@@ -101,25 +100,14 @@ describe('the handler behind a route', () => {
 describe('handlers that share a method and a path', () => {
   @Controller({ path: 'cats', version: '1' })
   class First {
-    @Get() @SlowMs(5) @SkipPerf() list(): void {}
+    @Get() list(): void {}
   }
   @Controller({ path: 'cats', version: '2' })
   class Second {
-    @Get() @SlowMs(5) list(): void {}
-  }
-  @Controller({ path: 'cats', version: '3' })
-  class Third {
-    @Get() @SlowMs(7) list(): void {}
+    @Get() list(): void {}
   }
 
   it('share a name, in the order of their registration', async () => {
     expect(nameOf(await handlersOf([First, Second]), 'GET', '/cats')).toBe('First.list | Second.list');
-  });
-
-  it('are slow as they agree, and skipped where all are', async () => {
-    const first = (await handlersOf([First, Second]))('GET', '/cats');
-    expect(first).toMatchObject({ slowMs: 5, skipped: false });
-    expect((await handlersOf([First, Second, Third]))('GET', '/cats')).toMatchObject({ slowMs: null });
-    expect((await handlersOf([First]))('GET', '/cats')).toMatchObject({ slowMs: 5, skipped: true });
   });
 });
