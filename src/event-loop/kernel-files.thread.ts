@@ -1,11 +1,13 @@
+import type { KernelTexts } from '../ports/kernel-files.js';
+
 /** Milliseconds since the start of the main thread: on a CPU, and in the run queue (0 where only the process's CPU time is known). */
 export interface MainUsage {
   readonly cpuMs: number;
   readonly queuedMs: number;
 }
 
-/** Reads the CPU time of the main thread from another one, which runs this function's text (see sampler-source.ts): it uses nothing from outside. */
-export function openMainUsage(): { read(): MainUsage; close(): void } {
+/** Reads small files of the kernel. The sampler's thread runs this function's text (see sampler-source.ts): it uses nothing from outside. */
+export function openKernelFiles(readRss: () => number) {
   const fs = process.getBuiltinModule('node:fs');
   const text = Buffer.alloc(96);
   let schedstatFd = -1;
@@ -15,7 +17,19 @@ export function openMainUsage(): { read(): MainUsage; close(): void } {
     // Only Linux has it.
   }
   return {
-    read() {
+    readTexts(paths: readonly string[], atMs: number): KernelTexts {
+      const [cpu, texts] = [process.cpuUsage(), new Map<string, string>()];
+      for (const path of paths) {
+        try {
+          texts.set(path, fs.readFileSync(path, 'utf8'));
+        } catch {
+          texts.set(path, '');
+        }
+      }
+      return { atMs, cpu, rssBytes: readRss(), texts };
+    },
+    /** The CPU time of the main thread, which cannot be read through Node from another one. */
+    readMainUsage(): MainUsage {
       try {
         // "time on CPU, time in the run queue, slices", in nanoseconds: Documentation/scheduler/sched-stats.rst
         const length = fs.readSync(schedstatFd, text, 0, text.length, 0);
@@ -26,7 +40,7 @@ export function openMainUsage(): { read(): MainUsage; close(): void } {
         return { cpuMs: (user + system) / 1_000, queuedMs: 0 };
       }
     },
-    close() {
+    close(): void {
       if (schedstatFd >= 0) fs.closeSync(schedstatFd);
     },
   };

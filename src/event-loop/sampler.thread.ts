@@ -1,7 +1,6 @@
 import type { residentBytes } from '../core/resident-set.js';
-import type { KernelTexts } from '../ports/kernel-files.js';
 import type { Description } from './interrupt/probe.js';
-import type { openMainUsage } from './main-usage.thread.js';
+import type { openKernelFiles } from './kernel-files.thread.js';
 import type { Frame, isApplicationFrame } from './sample.js';
 import type { SamplerThreadData, ThreadAnswer, ThreadMessage, ThreadRequest } from './sampler-messages.js';
 import type { Position, SourceLines } from './source-lines.js';
@@ -12,7 +11,7 @@ export function samplerThread(
   Lines: typeof SourceLines,
   isAppFrame: typeof isApplicationFrame,
   startLiveness: typeof serveLiveness,
-  openUsage: typeof openMainUsage,
+  openKernel: typeof openKernelFiles,
   readRss: typeof residentBytes,
 ): void {
   const { parentPort, workerData } = process.getBuiltinModule('node:worker_threads');
@@ -35,7 +34,7 @@ export function samplerThread(
   // Constant, so that V8 compiles it once. No error may leave it: the inspector would run the application's `prepareStackTrace`.
   const expression = `try{this[${JSON.stringify(probeName)}]?.()}catch{}`;
   const lines = new Lines(data.workingDirectory, maxMappingBytes);
-  const mainUsage = openUsage();
+  const kernel = openKernel(readRss);
   let timer: NodeJS.Timeout | undefined;
   /** When the timer is due, to measure how late it fires; Infinity when a message has woken this thread. */
   let dueMs = Infinity;
@@ -52,7 +51,7 @@ export function samplerThread(
   let idleSeenMs = -Infinity;
   /** The stack of the last sample, as long as no newer beat has ended its block. */
   let seen: Description | null = null;
-  let usage = { atMs: nowMs(), ...mainUsage.read() };
+  let usage = { atMs: nowMs(), ...kernel.readMainUsage() };
   /** CPU time of the main thread, and elapsed time, between the last two polls. */
   let [spentMs, passedMs] = [0, 0];
   let [isHot, isWorking] = [false, false];
@@ -107,22 +106,12 @@ export function samplerThread(
     if ('metrics' in request) return server?.receive(request.metrics);
     const { id } = request;
     const answer: ThreadAnswer =
-      'paths' in request ? { id, files: read(request.paths) } : { id, locations: request.positions.map(locate) };
+      'paths' in request
+        ? { id, files: kernel.readTexts(request.paths, nowMs()) }
+        : { id, locations: request.positions.map(locate) };
     parentPort!.postMessage(answer satisfies ThreadMessage);
     // Without a new timer, the time that this answer took would count as a late wake-up.
     schedule();
-  }
-
-  function read(paths: readonly string[]): KernelTexts {
-    const [atMs, cpu, texts] = [nowMs(), process.cpuUsage(), new Map<string, string>()];
-    for (const path of paths) {
-      try {
-        texts.set(path, fs.readFileSync(path, 'utf8'));
-      } catch {
-        texts.set(path, '');
-      }
-    }
-    return { atMs, cpu, rssBytes: readRss(), texts };
   }
 
   function untilNext(): number {
@@ -137,7 +126,7 @@ export function samplerThread(
   function stop(): void {
     clearTimeout(timer);
     server?.close();
-    mainUsage.close();
+    kernel.close();
     if (hasSampled) parentPort!.postMessage({ stopped: true } satisfies ThreadMessage);
     else parentPort!.close();
   }
@@ -146,7 +135,7 @@ export function samplerThread(
   function countLostTime(wakeMs: number): void {
     const now = nowMs();
     const before = usage;
-    usage = { atMs: now, ...mainUsage.read() };
+    usage = { atMs: now, ...kernel.readMainUsage() };
     [spentMs, passedMs] = [usage.cpuMs - before.cpuMs, now - before.atMs];
     lateMs = Math.max(0, now - wakeMs);
     ownLateMs += lateMs;

@@ -74,7 +74,6 @@ export class SourceLines {
         ? this.read(this.path.resolve(this.path.dirname(file), decodeURIComponent(url)))
         : Buffer.from(url.slice(inline[0].length), 'base64').toString('utf8');
     const map = JSON.parse(text) as SourceMapPayload;
-    if ('sections' in map) return text.length > this.maxMappingBytes ? null : new this.module.SourceMap(map);
     // Node's `SourceMap` takes twenty times the length of the mappings.
     if (map.mappings.length > this.maxMappingBytes) return null;
     const root = map.sourceRoot ?? '';

@@ -1,6 +1,6 @@
 import { SetMetadata, type CustomDecorator } from '@nestjs/common';
 import { duration } from '../core/shared-options.js';
-import { SKIP_METADATA, SLOW_METADATA } from '../request/route-handler.js';
+import { SKIP_METADATA, SLOW_METADATA } from '../request/handlers.js';
 
 /** Leaves a handler, or every handler of a controller, out of records and statistics. */
 export const SkipPerf = (): CustomDecorator => SetMetadata(SKIP_METADATA, true);

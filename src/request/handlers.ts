@@ -3,8 +3,10 @@ import type { ModulesContainer } from '@nestjs/core';
 import type { RouteHandler } from './routes.js';
 import { PerfError } from '../core/perf.error.js';
 import { METHOD_METADATA, MODULE_PATH, PATH_METADATA, SSE_METADATA, VERSION_METADATA } from './nest-metadata.js';
-import { listMethods } from './prototypes.js';
-import { readHandler, servesRoute } from './route-handler.js';
+import { listMethods, servesRoute } from './prototypes.js';
+
+export const SKIP_METADATA = 'perf:skip';
+export const SLOW_METADATA = 'perf:slow-ms';
 
 /** A controller method that serves routes. */
 export interface ControllerMethod {
@@ -48,6 +50,16 @@ export function requireRoutes(decorator: string, controller: Type): string[] {
     'PERF_ERR_DECORATOR',
     `${decorator} on "${controller.name}" finds no route methods. Put it on a controller with routes, or on a handler.`,
   );
+}
+
+/** Reads the decorators of a method; those of the method win over those of its class. */
+export function readHandler(controller: { readonly name: string }, method: object, methodName: string): RouteHandler {
+  const read = (key: string): unknown => Reflect.getMetadata(key, method) ?? Reflect.getMetadata(key, controller);
+  return {
+    name: `${controller.name}.${methodName}`,
+    skipped: read(SKIP_METADATA) === true,
+    slowMs: (read(SLOW_METADATA) as number | undefined) ?? null,
+  };
 }
 
 function readMethod(controller: Type, methodName: string, method: object, modulePath: unknown): ControllerMethod {

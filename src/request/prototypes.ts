@@ -1,5 +1,7 @@
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
-import { servesRoute } from './route-handler.js';
+import { PATH_METADATA } from './nest-metadata.js';
+
+export const servesRoute = (method: object): boolean => Reflect.hasMetadata(PATH_METADATA, method);
 
 /** Nest's wrappers of all providers, controllers, guards, pipes and interceptors, made already or not. */
 export const listWrappers = (modules: ModulesContainer) =>

@@ -9,7 +9,7 @@ import {
   RESOLVER_REFERENCE_METADATA,
   RESOLVER_TYPE_METADATA,
 } from '../request/nest-metadata.js';
-import { servesRoute } from '../request/route-handler.js';
+import { servesRoute } from '../request/prototypes.js';
 
 /** Written by @nestjs/bull, @nestjs/schedule and @nestjs/event-emitter. */
 const QUEUE_PROCESS_METADATA = 'bull:module_queue_process';

@@ -13,9 +13,9 @@ import {
   type FeatureBoot,
   type FeatureDefinition,
 } from '../request/feature.js';
+import { readHandler } from '../request/handlers.js';
 import { findPrototype, listWrappers } from '../request/prototypes.js';
 import { requestContext, type RequestState } from '../request/request-state.js';
-import { readHandler } from '../request/route-handler.js';
 import { isMeasured } from '../request/routes.js';
 import { WorkRow } from './work-row.js';
 import { isMeasuredClass, registerWorks, type MeasuredMethod, type Works } from './works.js';

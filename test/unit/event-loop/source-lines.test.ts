@@ -67,13 +67,6 @@ describe('source maps', () => {
     expect(maps.locate(frame(file))).toBe('node_modules/orm/query/builder.js:2:3');
   });
 
-  it('in sections are read too', () => {
-    const sections = [{ offset: { line: 0, column: 0 }, map: map('../src/s.ts') }];
-    const inline = Buffer.from(JSON.stringify({ version: 3, sections })).toString('base64');
-    const file = write('s.js', `//# sourceMappingURL=data:application/json;base64,${inline}`);
-    expect(maps.locate(frame(file))).toBe('src/s.ts:5:7');
-  });
-
   it('are not read when their mappings are too long, or not at all', () => {
     const file = write('l.js', '//# sourceMappingURL=l.js.map\n');
     const long = { ...map('../src/l.ts'), mappings: `;EAIM${';EAAA'.repeat(1_000)}` };
