@@ -1,8 +1,14 @@
 import { crc32 } from 'node:zlib';
 import { isThenable } from '../core/thenable.js';
-import { unpooled } from '../core/unpooled.js';
 import type { Compressor, Encoded } from './codec.js';
 import type { ContentCoding } from './rules/accept-encoding.js';
+
+/** A copy in memory of its own: what is kept for long must not keep Node's pool, or a larger buffer, with it. */
+function unpooled(bytes: Uint8Array): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
+  copy.set(bytes);
+  return copy;
+}
 
 /** A response body as frameworks pass it. */
 export type Body = string | Uint8Array;

@@ -45,7 +45,7 @@ export const statistics = [
   },
   {
     name: 'CUPED lets one unit choose θ',
-    file: `${core}/ratio-mean.ts`,
+    file: `${folder}/pre-period.ts`,
     find: 'const MOST_OF_ONE_UNIT = 0.5;',
     replace: 'const MOST_OF_ONE_UNIT = 1;',
     tests: unequalTests,
@@ -171,21 +171,21 @@ export const statistics = [
   },
   {
     name: 'CUPED centres each arm on itself',
-    file: `${core}/ratio-mean.ts`,
+    file: `${folder}/pre-period.ts`,
     find: 'mean: ratio.mean - theta * (before.mean - center),',
     replace: 'mean: ratio.mean,',
     tests: cupedTests,
   },
   {
     name: 'CUPED pays nothing for its estimate',
-    file: `${core}/ratio-mean.ts`,
+    file: `${folder}/pre-period.ts`,
     find: '* (1 + ofTheta)',
     replace: '',
     tests: cupedTests,
   },
   {
     name: 'CUPED with few units seen before',
-    file: `${core}/ratio-mean.ts`,
+    file: `${folder}/pre-period.ts`,
     find: 'const LEAST_SHARE_SEEN_BEFORE = 0.5;',
     replace: 'const LEAST_SHARE_SEEN_BEFORE = 0;',
     tests: cupedTests,

@@ -14,7 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { describePlace, isAlive } from '../../core/process-place.js';
+import { describePlace, isAlive } from './process-place.js';
 import { PerfError } from '../../core/perf.error.js';
 import { describeReason } from '../../core/reason.js';
 import { inRootContext } from '../../core/root-context.js';

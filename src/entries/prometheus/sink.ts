@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import { guarded } from '../../core/guarded.js';
 import { optionError } from '../../core/option.js';
-import { listen, type Listener } from '../../core/own-listener.js';
+import { listen, type Listener } from './own-listener.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 import type { PerfRecord, RequestRecord } from '../../core/record.js';
 import { RunningApplications } from '../../core/running-applications.js';

@@ -1,4 +1,4 @@
-import { absoluteDifference } from '../../core/statistics/inference.js';
+import { absoluteDifference } from '../statistics/absolute.js';
 import type { Arm } from '../../core/statistics/ratio-mean.js';
 import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';

@@ -1,5 +1,5 @@
 import type { Comparison } from '../statistics/compare-variants.js';
-import type { AbsoluteDifference } from '../../core/statistics/inference.js';
+import type { AbsoluteDifference } from '../statistics/absolute.js';
 import { MAX_WARM_UP_REQUESTS, WARM_UP_REQUESTS } from '../totals/gate-tally.js';
 import type { ExperimentMetric, ExperimentReport, RequestMetric } from './experiment-report.js';
 import { areUnitsMixed, type ObservedGate, sumCell } from './observed-gate.js';

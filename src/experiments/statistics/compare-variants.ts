@@ -3,7 +3,8 @@ import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import { normalUpperTail } from '../../core/statistics/distributions.js';
 import { anytimeValid, fixedHorizon, notBelow, relativeLift } from '../../core/statistics/inference.js';
-import { adjustByPrePeriod, ratioMean, type Arm, type RatioMean, type Row } from '../../core/statistics/ratio-mean.js';
+import { ratioMean, type Arm, type RatioMean, type Row } from '../../core/statistics/ratio-mean.js';
+import { adjustByPrePeriod } from './pre-period.js';
 
 /** One randomised unit (a user, a pod, a bucket of users): its total of a metric. */
 export interface UnitTotals {

@@ -8,7 +8,6 @@ import {
   type Row,
 } from '../../core/statistics/ratio-mean.js';
 import {
-  type AbsoluteDifference,
   computeDelta,
   fixedHorizon,
   type Lift,
@@ -16,6 +15,7 @@ import {
   ratioOfSpread,
   twoSided,
 } from '../../core/statistics/inference.js';
+import type { AbsoluteDifference } from './absolute.js';
 
 export interface RowPair {
   control: Row;

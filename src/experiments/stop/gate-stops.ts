@@ -1,4 +1,4 @@
-import { exceeds } from '../../core/statistics/inference.js';
+import { exceeds } from '../statistics/absolute.js';
 import type { Arm } from '../../core/statistics/ratio-mean.js';
 import type { Route } from '../../request/routes.js';
 import type { Cell, GateTally, Tallies } from '../totals/gate-tally.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Arm } from '../../../../src/core/statistics/ratio-mean.js';
-import { adjustByPrePeriod } from '../../../../src/core/statistics/ratio-mean.js';
+import { adjustByPrePeriod } from '../../../../src/experiments/statistics/pre-period.js';
 import { ratioMean } from '../../../../src/core/statistics/ratio-mean.js';
 
 /** One request a unit in each period: then a unit's value is its sum. */

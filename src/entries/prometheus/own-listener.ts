@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { RawResponse } from './guarded.js';
+import type { RawResponse } from '../../core/guarded.js';
 
 export interface Listener {
   /** Null while the port is taken. */
