@@ -34,6 +34,13 @@ const block: BlockRecord = {
 };
 const nobody = { ...block, request: null, curl: null, delayed: [] };
 
+it('names a message once, whose route is its handler', () => {
+  const message = { ...ref('OrdersController.sum'), method: 'MESSAGE', handler: 'OrdersController.sum' };
+  expect(blockLines({ ...block, request: message })[0]).toMatch(
+    /^MESSAGE OrdersController\.sum blocked the event loop /,
+  );
+});
+
 describe('a block as a line', () => {
   it.each<[BlockRecord, string]>([
     [
