@@ -83,7 +83,11 @@ const onNest12 = {
   // Node itself loads what is compiled.
   server: { deps: { external: [/\/build\/src\//] } },
 };
-const onNest11 = { alias: aliasTo('test/nest11', OF_NEST), env: { NEST_MAJOR: '11' } };
+/** Vitest loads what is compiled, for its imports of Nest to be replaced. */
+const onNest11 = {
+  alias: [...(COMPILED ? library : []), ...aliasTo('test/nest11', OF_NEST)],
+  env: { NEST_MAJOR: '11' },
+};
 const setupFiles = ['test/setup/closed-applications.ts', 'test/setup/without-event-loop.ts'];
 
 /** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */
