@@ -1,4 +1,4 @@
-// The same API without this library, not even imported.
+// Serves the same API without this library, which is not even imported.
 import { serveApi } from '../overhead/application.mjs';
 
 await serveApi();
