@@ -54,7 +54,7 @@ async function leftForGood(): Promise<Map<string, number>> {
     const next = left();
     same = JSON.stringify([...next]) === JSON.stringify([...counts]) ? same + 1 : 0;
     counts = next;
-    return same >= 100;
+    return same >= 25;
   });
   return counts;
 }
