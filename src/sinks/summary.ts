@@ -2,7 +2,7 @@ import { percent } from '../core/figures.js';
 import type { BlockRecord } from '../core/record.js';
 import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
-import { isTraffic } from '../core/work-methods.js';
+import { isTraffic, isWork } from '../core/work-methods.js';
 import { counted, nameRoute } from './names.js';
 import { findWait, quantileMs, RouteWindows } from './window.js';
 
@@ -31,7 +31,7 @@ export class Summaries {
   next(host: PerfSinkHost) {
     const { routes, eventLoop, resources, defer } = host.snapshot();
     const windows = this.windows.next(host, routes);
-    const http = windows.filter(({ method }) => isTraffic(method));
+    const traffic = windows.filter(({ method }) => isTraffic(method));
     const longest = windows.sort((a, b) => b.totalMs - a.totalMs).slice(0, SHOWN_ROUTES);
     const allAborted = sum(routes, ({ aborted }) => aborted);
     const allLost = defer === null ? 0 : defer.failed + defer.dropped;
@@ -43,8 +43,10 @@ export class Summaries {
     return {
       event: 'summary' as const,
       windowMs,
-      requests: sum(http, ({ count }) => count) + aborted,
-      errors: sum(http, ({ errors }) => errors),
+      requests: sum(traffic, ({ count }) => count) + aborted,
+      /** Messages, events and socket messages among the requests. */
+      messages: sum(traffic, ({ method, count }) => (isWork(method) ? count : 0)),
+      errors: sum(traffic, ({ errors }) => errors),
       aborted,
       ...stalls,
       /** Deferred tasks that failed or were dropped. */
@@ -70,10 +72,11 @@ export class Summaries {
 type Summary = NonNullable<ReturnType<Summaries['next']>>;
 
 export function summaryText(summary: Summary): string {
-  const { windowMs, requests, errors, aborted, deferredLost, routes, eventLoop, resources } = summary;
+  const { windowMs, requests, messages, errors, aborted, deferredLost, routes, eventLoop, resources } = summary;
   const { blocks, blockedMs, pauses, pausedMs } = summary;
   const counts = [
-    counted(requests, 'request'),
+    requests === messages && messages > 0 ? '' : counted(requests - messages, 'request'),
+    messages === 0 ? '' : counted(messages, 'message'),
     errors === 0 ? '' : counted(errors, 'error'),
     aborted === 0 ? '' : `${aborted} aborted`,
     blocks === 0 ? '' : `${counted(blocks, 'event-loop block')} (${blockedMs.toFixed(0)} ms)`,

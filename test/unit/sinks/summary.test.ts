@@ -71,6 +71,17 @@ describe('the summary of a window', () => {
     expect(lines[1]).not.toMatch(/9\d\d ms|1039|since start/);
   });
 
+  it('tells messages from requests', async () => {
+    host.requests('GET', '/a', 200, times(20, 3)).requests('MESSAGE', 'Orders.sum', 200, times(15, 2));
+    host.requests('CRON', 'Reports.rebuild', 200, [4]);
+    await start();
+    vi.advanceTimersByTime(60_000);
+    expect(lines[0]).toMatch(/^Last 60 s: 20 requests, 15 messages\. Top routes /);
+    host.requests('SOCKET', 'Chat.say', 200, [1]);
+    vi.advanceTimersByTime(60_000);
+    expect(lines[1]).toMatch(/^Last 60 s: 1 message\. Top routes /);
+  });
+
   it('gives percentiles two digits: more would contradict the lines of slow requests', async () => {
     host.requests('GET', '/slow', 200, times(17, 1_304)).requests('GET', '/a', 200, times(20, 3));
     await start();
@@ -148,6 +159,7 @@ describe('the summary of a window', () => {
         event: 'summary',
         windowMs: 60_000,
         requests: 12,
+        messages: 0,
         errors: 1,
         aborted: 0,
         blocks: 0,
