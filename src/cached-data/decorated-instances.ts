@@ -56,7 +56,7 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
 function obstacleTo(wrapper: Wrapper): string | null {
   const advice = 'Move the method to a provider of the default scope, which depends on none of another.';
   if (types.isProxy(wrapper.instance))
-    return 'a provider behind a `Proxy`, and its calls come without it. Leave it out of `instrument.instanceDecorator`.';
+    return 'a provider behind a `Proxy`: its methods run on another object than the one that Nest has. Leave it out of `instrument.instanceDecorator`.';
   if (wrapper.isTransient) return `a transient provider. ${advice}`;
   if (!wrapper.isDependencyTreeStatic()) return `a request-scoped provider. ${advice}`;
   return null;

@@ -36,7 +36,7 @@ export function samplerThread(
   const lines = new Lines(data.workingDirectory, maxMappingBytes);
   const kernel = openKernel(readRss);
   let timer: NodeJS.Timeout | undefined;
-  /** When the timer is due, to measure how late it fires; Infinity when a message has woken this thread. */
+  /** When the timer is due, to measure how late it fires; Infinity once that is counted, or a message has woken this thread. */
   let dueMs = Infinity;
   /** Gives up the sample that is under way; null: none is. */
   let giveUp: (() => void) | null = null;
@@ -78,7 +78,7 @@ export function samplerThread(
   }
 
   function poll(): void {
-    countLostTime(dueMs);
+    countLostTime();
     if (giveUp === null) sampleIfDue();
     else watchSample(giveUp);
     schedule();
@@ -132,12 +132,13 @@ export function samplerThread(
   }
 
   /** Adds up the time that the machine took: this thread woke late, or the main thread waited for a CPU. */
-  function countLostTime(wakeMs: number): void {
+  function countLostTime(): void {
     const now = nowMs();
     const before = usage;
     usage = { atMs: now, ...kernel.readMainUsage() };
     [spentMs, passedMs] = [usage.cpuMs - before.cpuMs, now - before.atMs];
-    lateMs = Math.max(0, now - wakeMs);
+    lateMs = Math.max(0, now - dueMs);
+    dueMs = Infinity;
     ownLateMs += lateMs;
     const lostMs = Math.max(lateMs > timerMs ? lateMs : 0, usage.queuedMs - before.queuedMs);
     Atomics.add(words, WORD.lostUs, Math.round(1_000 * lostMs));
@@ -145,9 +146,7 @@ export function samplerThread(
 
   /** Behind a SIGSTOP a message may come before the overdue timer, which a new schedule would clear. */
   function countOverdue(): void {
-    if (nowMs() - dueMs <= timerMs) return;
-    countLostTime(dueMs);
-    dueMs = Infinity;
+    if (nowMs() - dueMs > timerMs) countLostTime();
   }
 
   /** Draws the first due time at random, as if the schedule had long been running: a fixed one would always meet the same request. */

@@ -59,7 +59,7 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
 }
 
 const BEHIND_PROXY =
-  'a `Proxy` stands before the provider, and its calls come without it. Leave the provider out of `instrument.instanceDecorator`.';
+  'the provider is behind a `Proxy`: its methods run on another object than the one that Nest has. Leave it out of `instrument.instanceDecorator`.';
 
 /** `here`: runs the method directly. */
 export type RunMethod = (

@@ -75,40 +75,40 @@ describe.each(either('fastify'))('a process that the machine does not let run, o
     expect(server.stderr).not.toContain('still is');
   });
 
-  const shareOneCore = async (run: () => Promise<void>): Promise<void> => {
+  // Five blocks at half a core's speed: about 3 s.
+  it('shares one core with another program: no innocent request is named', async () => {
     const program = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' });
     try {
       for (const { pid } of [server.child, program]) execFileSync('taskset', ['-a', '-c', '-p', '0', `${pid}`]);
-      await run();
-    } finally {
-      program.kill('SIGKILL');
-    }
-  };
-
-  // On a shared core the sampler's thread often has an answer to read when the process stops: up to one stop in eight.
-  it('was stopped behind a sample: nobody is suspected', { timeout: 120_000 }, async () => {
-    const rounds = 25 * TIMES;
-    let inARow = 0;
-    await shareOneCore(async () => {
-      for (let i = 0; i < 3 * rounds && inARow < rounds; i++) {
-        await Promise.all([load.get('/stopped'), load.get('/victim/50'), resumeAfter(150)]);
-        await server.settle();
-        inARow = server.blocks.every(({ suspect }) => suspect === null) ? inARow + 1 : 0;
-        server.blocks.length = 0;
-      }
-    });
-    expect(inARow).toBe(rounds);
-  });
-
-  // Five blocks at half a core's speed: about 3 s.
-  it('shares one core with another program: no innocent request is named', async () => {
-    await shareOneCore(async () => {
       load.loop(INNOCENTS);
       for (const kind of ['loop', 'sort', 'regex', 'wait', 'pbkdf2']) await load.get(`/later/${kind}?ms=120`);
       expect(await load.stopLoops()).toBeGreaterThan(12);
       await server.settle();
-    });
+    } finally {
+      program.kill('SIGKILL');
+    }
     expect(server.blocks.length).toBeGreaterThan(0);
     for (const { request } of server.blocks) if (request !== null) expect(request.route).toBe('/later/:kind');
+  });
+
+  // With a program on each core, the sampler's thread has an answer to read at one stop in eight.
+  it('was stopped behind a sample: nobody is suspected', { timeout: 120_000 }, async () => {
+    const rounds = 40 * TIMES;
+    let suspicions = 0;
+    const programs = [0, 1].map(() => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+    try {
+      const cores = [programs[0]!, server.child, programs[1]!].entries();
+      for (const [i, { pid }] of cores) execFileSync('taskset', ['-a', '-c', '-p', i === 2 ? '1' : '0', `${pid}`]);
+      for (let i = 0; i < rounds; i++) {
+        await Promise.all([load.get('/stopped'), load.get('/victim/50'), resumeAfter(150)]);
+        await server.settle();
+        suspicions += Number(server.blocks.some(({ suspect }) => suspect !== null));
+        server.blocks.length = 0;
+      }
+    } finally {
+      for (const program of programs) program.kill('SIGKILL');
+    }
+    // A busy machine may not let the sampler run until the verdict.
+    expect(suspicions).toBeLessThanOrEqual(TIMES);
   });
 });

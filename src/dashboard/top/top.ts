@@ -29,7 +29,7 @@ export const top = (args: readonly string[], terminal: Terminal): Promise<number
     read({ values: { token, route, once }, positionals: [command, address, ...more] }) {
       if (command !== 'top' || address === undefined || more.length > 0) throw new Error('Say `top` and one URL.');
       const path = route === undefined ? '' : `?route=${encodeURIComponent(route)}`;
-      // A pipe has nobody who watches.
+      // A pipe is watched by nobody.
       return { page: new PageClient(address, token, terminal), path, once: once || terminal.rows() === null };
     },
     async work({ page, path, once }) {

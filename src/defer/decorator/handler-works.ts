@@ -204,13 +204,7 @@ export class HandlerWorks implements RunsHandlers {
       const item = describeUnstarted(work.name, describeOrigin(end.origin), work.durable);
       if (!isRefusal(error)) this.engine.counters.end(null, item, 'failed', error);
       else if (mayRefuse) return error;
-      else
-        this.engine.counters.end(
-          null,
-          item,
-          'dropped',
-          'there is no room for it within defer.maxPending and defer.maxPendingBytes',
-        );
+      else this.engine.counters.end(null, item, 'dropped', NO_ROOM);
       return null;
     };
     try {
@@ -242,6 +236,7 @@ export class HandlerWorks implements RunsHandlers {
   }
 }
 
+const NO_ROOM = 'there is no room for it within defer.maxPending and defer.maxPendingBytes';
 const isRefusal = (error: unknown): error is PerfError =>
   error instanceof PerfError && error.code === 'PERF_ERR_DEFER_FULL';
 
