@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { DeferWork, DurableWork, type DeferOptions, type DeferredWork, PerfModule } from '../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../unit/contract/memory-store.js';
-import { adapterOf, adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { adapterOf, either, startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
 
 @Injectable()
@@ -28,7 +28,7 @@ function controllerWith(work: MethodDecorator & ClassDecorator): new () => objec
   return OrdersController;
 }
 
-describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
+describe.each(either('fastify'))('boot errors of deferred work on %s', (adapter) => {
   async function bootError(metadata: ModuleMetadata, deferOption: false | DeferOptions = {}): Promise<string> {
     let app: TestApp;
     try {

@@ -1,7 +1,7 @@
 import { Controller, Get, Inject, Injectable, Scope } from '@nestjs/common';
 import { type ContextId, ContextIdFactory, type ContextIdStrategy, REQUEST } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { byNest } from '../fixtures/app.js';
+import { acrossNests } from '../fixtures/app.js';
 import { bothForms } from './applications.js';
 
 interface IncomingRequest {
@@ -50,7 +50,7 @@ class DurableController {
   }
 }
 
-describe.each(byNest('fastify'))('durable providers on %s', (adapter) => {
+describe.each(acrossNests('fastify'))('durable providers on %s', (adapter) => {
   const previous = (ContextIdFactory as unknown as { strategy?: ContextIdStrategy }).strategy;
   beforeAll(() => ContextIdFactory.apply(new ByTenant()));
   afterAll(() => ContextIdFactory.apply(previous!));

@@ -29,7 +29,7 @@ import {
   type PerfExtension,
   type PerfModuleOptions,
 } from '../../src/index.js';
-import { adapterOf, type Adapter, byNest } from '../fixtures/app.js';
+import { adapterOf, type Adapter, acrossNests } from '../fixtures/app.js';
 import { Bound } from '../fixtures/bound.js';
 import { Lines } from '../fixtures/lines.js';
 
@@ -100,7 +100,7 @@ async function boot(adapter: Adapter, module: DynamicModule, metadata: ModuleMet
   return app;
 }
 
-describe.each(byNest('fastify'))('an extension, on %s', (adapter) => {
+describe.each(acrossNests('fastify'))('an extension, on %s', (adapter) => {
   const extensions = [greetings()];
   it.each<[string, () => DynamicModule]>([
     ['forRoot', () => PerfModule.forRoot({ extensions })],

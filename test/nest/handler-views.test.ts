@@ -12,7 +12,7 @@ import {
 import { Reflector } from '@nestjs/core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DeferWork } from '../../src/index.js';
-import { adapterOf, byNest } from '../fixtures/app.js';
+import { adapterOf, acrossNests } from '../fixtures/app.js';
 import { closeApps, listeningApp } from '../fixtures/build-app.js';
 
 type Handler = ((...parameters: unknown[]) => unknown) & { audit?: string };
@@ -50,7 +50,7 @@ function makeController() {
 
 afterEach(closeApps);
 
-describe.each(byNest('express'))('what others see of a handler on %s', (adapter) => {
+describe.each(acrossNests('express'))('what others see of a handler on %s', (adapter) => {
   describe.each(['plain', 'decorated'] as const)('%s', (name) => {
     it('metadata that a module defines in onModuleInit is seen by guards', async () => {
       const ViewsController = makeController();

@@ -14,7 +14,7 @@ import {
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import { byNest } from '../fixtures/app.js';
+import { acrossNests } from '../fixtures/app.js';
 import { SkipPerf } from '../../src/index.js';
 import { chooseForms, startApplication } from './applications.js';
 
@@ -87,7 +87,7 @@ class EveryController {
   }
 }
 
-describe.each(byNest('fastify'))('on %s', (adapter) => {
+describe.each(acrossNests('fastify'))('on %s', (adapter) => {
   it('`@All()` is one handler, and heeds its decorators', async () => {
     const { url, newRecords, close } = await startApplication('instrumented', adapter, {
       controllers: [EveryController],

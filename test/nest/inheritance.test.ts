@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Header, HttpCode, Param, ParseIntPipe, Post, Query, type Type } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { byNest } from '../fixtures/app.js';
+import { acrossNests } from '../fixtures/app.js';
 import { bothForms, withJson } from './applications.js';
 
 @Controller('v1')
@@ -125,7 +125,7 @@ const expected: [string, unknown][] = [
   ['/bound/detached', { secret: 'own', q: 'detached', parameters: 1 }],
   ['/bound/internal', { secret: 'own', q: 'internal', parameters: 1 }],
 ];
-describe.each(byNest('express'))('controllers on %s', (adapter) => {
+describe.each(acrossNests('express'))('controllers on %s', (adapter) => {
   const { ask, json } = bothForms(adapter, () => ({ controllers }));
 
   it.each(expected)('%s gets what its class says', async (path, body) => {

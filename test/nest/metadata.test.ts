@@ -14,7 +14,7 @@ import {
 } from '@nestjs/common';
 import { of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { byNest } from '../fixtures/app.js';
+import { acrossNests } from '../fixtures/app.js';
 import { chooseForms, createApplication, startApplication } from './applications.js';
 
 const Own = createParamDecorator(() => 'own');
@@ -95,7 +95,7 @@ const parametersOf: [string, number][] = [
   ['inherited/7', 1],
 ];
 
-describe.each(byNest('fastify'))('on %s', (adapter) => {
+describe.each(acrossNests('fastify'))('on %s', (adapter) => {
   describe.each([
     ['singleton', Scope.DEFAULT],
     ['request-scoped', Scope.REQUEST],

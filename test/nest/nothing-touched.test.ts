@@ -29,7 +29,7 @@ import { map, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { getOrAdd } from '../../src/core/get-or-add.js';
 import { DeferWork, Experiment, NoCompression, SharedResponse, SkipPerf, SlowMs } from '../../src/index.js';
-import { type Adapter, byNest } from '../fixtures/app.js';
+import { type Adapter, acrossNests } from '../fixtures/app.js';
 import { withEventLoop } from '../fixtures/usual.js';
 import { type Application, type Form, startApplication } from './applications.js';
 
@@ -379,7 +379,7 @@ async function live(form: Form, adapter: Adapter, ours: boolean) {
   return { ...built, before, answers, changed, after, scopedKeys, seen };
 }
 
-describe.each(byNest('express'))('on %s', (adapter) => {
+describe.each(acrossNests('express'))('on %s', (adapter) => {
   const lives = new Map<string, ReturnType<typeof live>>();
   /** Several tests look at one life. */
   const liveOnce = (form: Form, ours: boolean) => getOrAdd(lives, `${form} ${ours}`, () => live(form, adapter, ours));

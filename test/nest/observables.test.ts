@@ -12,7 +12,7 @@ import {
 } from '@nestjs/common';
 import { concat, EMPTY, from, map, Observable, of, Subject, throwError, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { byNest } from '../fixtures/app.js';
+import { acrossNests } from '../fixtures/app.js';
 import { bothForms } from './applications.js';
 
 /** No native promise: each use of it counts. */
@@ -121,7 +121,7 @@ class WrappedController extends Values {}
 
 const controllers = [PlainController, InterceptedController, ScopedController, WrappedController];
 
-describe.each(byNest('fastify'))('what a handler may return on %s', (adapter) => {
+describe.each(acrossNests('fastify'))('what a handler may return on %s', (adapter) => {
   const { ask, alike } = bothForms(adapter, () => ({ controllers }));
 
   describe.each(['plain', 'intercepted', 'scoped'])('from a controller that is %s', (kind) => {

@@ -10,7 +10,7 @@ import {
   UsePipes,
 } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { byNest } from '../fixtures/app.js';
+import { acrossNests } from '../fixtures/app.js';
 import { bothForms } from './applications.js';
 
 const Agent = createParamDecorator((name: string, context: ExecutionContext) => {
@@ -76,7 +76,7 @@ const ofParameters: [string, unknown][] = [
   ['called', { by: 'by the handler', parameters: 1 }],
 ];
 
-describe.each(byNest('express'))('handlers on %s', (adapter) => {
+describe.each(acrossNests('express'))('handlers on %s', (adapter) => {
   const { ask, json } = bothForms(adapter, () => ({ controllers: [ParametersController, ScopedParametersController] }));
 
   describe.each(['parameters', 'scoped'])('of the kind "%s"', (kind) => {

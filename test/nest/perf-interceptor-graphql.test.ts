@@ -4,7 +4,7 @@ import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-hos
 import { defer, from, lastValueFrom } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Deferrer, Measured, PerfInterceptor, PerfService } from '../../src/index.js';
-import { byNest, startApp, type TestApp } from '../fixtures/app.js';
+import { acrossNests, startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -45,7 +45,7 @@ class GraphQLController {
   }
 }
 
-describe.each(byNest('fastify'))('PerfInterceptor on a resolver over HTTP, on %s', (adapter) => {
+describe.each(acrossNests('fastify'))('PerfInterceptor on a resolver over HTTP, on %s', (adapter) => {
   let test: TestApp;
   afterEach(() => test.close());
 

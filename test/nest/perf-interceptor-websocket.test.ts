@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { PerfInterceptor, PerfService, type WorkRecord } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
-import { type Adapter, byNest, startApp, type TestApp } from '../fixtures/app.js';
+import { type Adapter, acrossNests, startApp, type TestApp } from '../fixtures/app.js';
 
 @WebSocketGateway()
 class MeasuredGateway {
@@ -91,7 +91,7 @@ async function end(running: TestApp, ...sockets: WebSocket[]): Promise<void> {
   await running.close();
 }
 
-describe.each(byNest('fastify'))('a WebSocket gateway beside %s', (adapter) => {
+describe.each(acrossNests('fastify'))('a WebSocket gateway beside %s', (adapter) => {
   it('works untouched where nobody asks for PerfInterceptor, and no record is written', async () => {
     const running = await start(adapter);
     const socket = await connect(running);

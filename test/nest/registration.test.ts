@@ -6,7 +6,7 @@ import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index
 import { memorySink } from '../../src/entries/testing.js';
 import { FEATURE_OPTIONS } from '../../src/request/feature.js';
 import type { ProvidedOptions } from '../../src/perf.options.js';
-import { adapterOf, type Adapter, byNest } from '../fixtures/app.js';
+import { adapterOf, type Adapter, acrossNests } from '../fixtures/app.js';
 
 const SLOW_MS = Symbol('SLOW_MS');
 
@@ -46,7 +46,7 @@ async function boot(name: Adapter, metadata: ModuleMetadata) {
   return app.init();
 }
 
-describe.each(byNest('express'))('registered with %s', (adapter) => {
+describe.each(acrossNests('express'))('registered with %s', (adapter) => {
   const forms: [form: string, module: () => DynamicModule, expected: string][] = [
     ['forRoot(options)', () => PerfModule.forRoot({ ...optionsOf(started, 'root'), latency: { slowMs: 5 } }), 'root 5'],
     [

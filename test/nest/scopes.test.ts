@@ -17,7 +17,7 @@ import {
 import { ContextIdFactory, INQUIRER, ModuleRef, REQUEST } from '@nestjs/core';
 import { map } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { byNest } from '../fixtures/app.js';
+import { acrossNests } from '../fixtures/app.js';
 import { bothForms } from './applications.js';
 
 interface IncomingRequest {
@@ -155,7 +155,7 @@ class SingletonController {
   }
 }
 
-describe.each(byNest('fastify'))('scopes on %s', (adapter) => {
+describe.each(acrossNests('fastify'))('scopes on %s', (adapter) => {
   const { ask, json } = bothForms(adapter, () => ({
     controllers: [ScopedController, DerivedController, SingletonController],
     providers: [Counter, RequestScoped, Transient, OtherHost],

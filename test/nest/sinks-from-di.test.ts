@@ -4,7 +4,7 @@ import { Test } from '@nestjs/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { loggerSink, PerfModule, type PerfModuleOptions, type PerfRecord, type PerfSink } from '../../src/index.js';
 import { memorySink, overridePerfSinks, settle } from '../../src/entries/testing.js';
-import { type Adapter, adapterOf, byNest } from '../fixtures/app.js';
+import { type Adapter, adapterOf, acrossNests } from '../fixtures/app.js';
 
 const TABLE = Symbol('TABLE');
 const SINK = 'AUDIT_SINK';
@@ -59,7 +59,7 @@ async function boot(adapter: Adapter, imports: NonNullable<ModuleMetadata['impor
 const routesOf = (records: readonly PerfRecord[]): string[] =>
   records.filter((record) => record.kind === 'request').map(({ route }) => route);
 
-describe.each(byNest('express'))('sinks from the application’s providers on %s', (adapter) => {
+describe.each(acrossNests('express'))('sinks from the application’s providers on %s', (adapter) => {
   const sinks = (): PerfModuleOptions => ({ sinks: [DatabaseSink, SINK] });
 
   it.each([
@@ -97,7 +97,7 @@ describe.each(byNest('express'))('sinks from the application’s providers on %s
   });
 });
 
-describe.each(byNest('fastify'))('overridePerfSinks on %s', (adapter) => {
+describe.each(acrossNests('fastify'))('overridePerfSinks on %s', (adapter) => {
   @Module({
     imports: [PerfModule.forRootAsync({ useFactory: () => ({ sinks: [DatabaseSink] }) }), StorageModule],
     controllers: [ItemsController],

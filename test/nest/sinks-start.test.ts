@@ -3,7 +3,7 @@ import { Controller, Get } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { PerfError, type PerfSink, type PerfSinkHost } from '../../src/index.js';
 import { closeApps, listeningApp, settled } from '../fixtures/build-app.js';
-import { adapterOf, type Adapter, byNest } from '../fixtures/app.js';
+import { adapterOf, type Adapter, acrossNests } from '../fixtures/app.js';
 import { Lines } from '../fixtures/lines.js';
 import { uncaughtDuring } from '../fixtures/uncaught.js';
 
@@ -51,7 +51,7 @@ async function boot(adapter: Adapter, sinks: PerfSink[], flushTimeoutMs = 200) {
   return { ...built, lines };
 }
 
-describe.each(byNest('express'))('the start of sinks on %s', (adapter) => {
+describe.each(acrossNests('express'))('the start of sinks on %s', (adapter) => {
   it('is one for all: each waits for the others', async () => {
     const all = new EventEmitter();
     let waiting = 3;

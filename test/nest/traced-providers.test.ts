@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cache, Cached } from '../../src/entries/cache.js';
 import { offload, Offload } from '../../src/entries/offload.js';
 import { DeferWork, PerfModule, PerfService } from '../../src/index.js';
-import { byNest, startApp, type TestApp } from '../fixtures/app.js';
+import { acrossNests, startApp, type TestApp } from '../fixtures/app.js';
 
 /** Stands before an object as tracers of providers do: each function that is read from it is one of the tracer's, with its metadata. */
 function traced(instance: unknown): unknown {
@@ -60,7 +60,7 @@ class PricesController {
   }
 }
 
-describe.each(byNest('express'))('an application whose providers are all traced, on %s', (adapter) => {
+describe.each(acrossNests('express'))('an application whose providers are all traced, on %s', (adapter) => {
   let server: TestApp;
   beforeAll(async () => {
     sent.length = 0;

@@ -1,6 +1,6 @@
 import { Controller, Get, Injectable, Module, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
-import { adapterOf, adapters } from '../fixtures/app.js';
+import { adapterOf, either } from '../fixtures/app.js';
 import { closeApps, listeningApp, settled } from '../fixtures/build-app.js';
 
 function spin(ms: number): void {
@@ -41,7 +41,7 @@ class Bootstrapped implements OnApplicationBootstrap {
 
 afterEach(closeApps);
 
-describe.each(adapters)('a block while the application boots on %s', (adapter) => {
+describe.each(either('express'))('a block while the application boots on %s', (adapter) => {
   it.each([
     ['an import that takes long', { imports: [LoadingModule] }],
     ['onModuleInit', { providers: [Initialised] }],

@@ -17,7 +17,7 @@ describe('the bitmap of units', () => {
     }
   });
 
-  it.each([1_000, 20_000, 300_000, 750_000])('counts %s units within four of its own standard errors', (units) => {
+  it.each([1_000, 20_000, 750_000])('counts %s units within four of its own standard errors', (units) => {
     const { units: estimate, variance } = readBitmap(0, units).count();
     expect(Math.abs(estimate - units)).toBeLessThan(4 * Math.sqrt(variance));
     expect(Math.sqrt(variance) / units).toBeLessThan(0.02);
