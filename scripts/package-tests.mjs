@@ -55,7 +55,7 @@ const everyEntry = [
   'dist/entries.mts',
 ];
 
-/** Examples that need no further package. All are compiled; test/measured/examples runs them too. */
+/** Examples that need no further package. All are compiled; suites of examples in test/slow and test/measured run them too. */
 const EXAMPLES = ['quick-start', 'deferred-work', 'history', 'slow-upstream'];
 const RUN_EXAMPLES = LONG ? EXAMPLES : ['quick-start'];
 

@@ -5,7 +5,7 @@ import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { defer, PerfModule, type PerfModuleOptions, type PerfSink } from '../../src/index.js';
-import { type Adapter, adapterOf, adapters } from '../fixtures/app.js';
+import { type Adapter, adapterOf, adapters, byTurns } from '../fixtures/app.js';
 import { listeningApp } from '../fixtures/build-app.js';
 import { call } from '../fixtures/http-client.js';
 import { until } from '../fixtures/until.js';
@@ -100,7 +100,7 @@ describe.each(adapters)('app.close() on %s', (adapter) => {
     await closed;
   });
 
-  it.each([0, 1, 20])('leaves nothing behind, soon after %d requests', async (requests) => {
+  it.each(byTurns(adapter, [0, 1, 20]))('leaves nothing behind, soon after %d requests', async (requests) => {
     // What a process makes once is there after the first ones.
     for (let i = 0; i < 2; i++) await closeMs(adapter, {}, requests);
     const before = await leftForGood();

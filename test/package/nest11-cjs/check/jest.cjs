@@ -1,5 +1,5 @@
-// Jest in the ways that users run it. Each must pass, and end by itself with nothing left open: Jest only prints a
-// warning about a worker that it had to kill. Without options Jest is one of the others, as the machine has cores: PERF_LONG runs it too.
+// Jest in the ways that users run it. Each must pass, and end by itself with nothing left open: Jest only prints a warning about a
+// worker that it had to kill. PERF_LONG adds worker threads, which few use, and Jest without options, which is one of the others.
 const assert = require('node:assert/strict');
 const { spawn, spawnSync } = require('node:child_process');
 const { once } = require('node:events');
@@ -18,12 +18,17 @@ const notJudged = [];
 const ways = {
   'in band, looking for open handles': { options: ['--runInBand', '--detectOpenHandles'] },
   'child processes': { options: ['--maxWorkers=2', ...WITHOUT_CONTRACTS] },
-  'worker threads': { options: ['--maxWorkers=2', '--workerThreads', ...WITHOUT_CONTRACTS], env: { IN_A_THREAD: '1' } },
   instrumented: {
     options: ['--config', 'jest.instrumented.config.js', ...WITHOUT_CONTRACTS],
     env: { INSTRUMENTED: '1' },
   },
-  ...(process.env.PERF_LONG !== undefined && { default: { options: WITHOUT_CONTRACTS } }),
+  ...(process.env.PERF_LONG !== undefined && {
+    'worker threads': {
+      options: ['--maxWorkers=2', '--workerThreads', ...WITHOUT_CONTRACTS],
+      env: { IN_A_THREAD: '1' },
+    },
+    default: { options: WITHOUT_CONTRACTS },
+  }),
 };
 
 // For the instrumented way: see jest.instrumented.config.js.
