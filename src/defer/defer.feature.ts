@@ -1,4 +1,4 @@
-import { RejectedList } from '../ports/rejected.js';
+import { RejectedList, type Rejected } from '../ports/rejected.js';
 import type { DeferStats, PerfSnapshot } from '../core/snapshot.js';
 import type { HealthReason } from '../ports/overview.js';
 import { PerfApplication } from '../request/application.js';
@@ -108,8 +108,14 @@ export class DeferFeature implements Feature {
   }
 
   private limit(leftMs: number): number {
-    return Math.min(leftMs, this.engine!.options.drainTimeoutMs);
+    return Math.round(Math.min(leftMs, this.engine!.options.drainTimeoutMs));
   }
+}
+
+/** Without the data of the letters: parsing 16 MiB of it would block the event loop at each look. */
+function listNewest({ durable }: DeferEngine): Rejected[] {
+  const newest = durable?.dead.readPage(-DEAD_LETTERS_SHOWN, DEAD_LETTERS_SHOWN) ?? [];
+  return newest.map(({ entry: { id, name }, error, rejectedAt }) => ({ id, name, error, rejectedAt }));
 }
 
 export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {
@@ -128,9 +134,7 @@ export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {
       (options: ResolvedDeferOptions | null, application: PerfApplication) => new DeferFeature(options, application),
     ),
     providePort(RejectedList, DeferFeature, ({ engine }): RejectedList | null => {
-      return (
-        engine && { rejected: async () => engine.durable?.dead.list(-DEAD_LETTERS_SHOWN, DEAD_LETTERS_SHOWN) ?? [] }
-      );
+      return engine && { rejected: async () => listNewest(engine) };
     }),
   ],
 };

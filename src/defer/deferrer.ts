@@ -79,7 +79,7 @@ export class Deferrer {
     if (typeof work !== 'function') throw misuse(`\`${DEFER}\` takes a function or a class, got ${typeof work}.`);
     if (isClass(work)) {
       const planned = this.planClass(work, more[1], DEFER);
-      this.arm(null, (arming) => {
+      this.arm(planned.when, (arming) => {
         const instance = planned.durable ? null : planned.provide(arming.origin?.frameworkRequest);
         // A class that cannot be instantiated is reported when the task runs.
         if (isThenable(instance)) instance.catch(() => {});
@@ -131,9 +131,11 @@ export class Deferrer {
   ): ClassWork {
     const known = options === undefined ? this.planned[what].get(type) : undefined;
     if (known !== undefined) return known;
-    const { when: _, ...own } =
+    const { when, ...others } =
       mergeWorkOptions(type, what === ENQUEUE ? { ...options, durable: true } : options) ?? {};
-    const read = readEnqueueOptions(own, what);
+    // `@DurableWork()` may have it; in the options of a call it is unknown.
+    const own = options !== undefined && 'when' in options ? { ...others, when } : others;
+    const read = { ...readEnqueueOptions(own, what), when: when ?? null };
     if (this.works === null) {
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',

@@ -1,9 +1,10 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Injectable, type Type } from '@nestjs/common';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import type { Job } from 'bullmq';
 import { type DeferredWork, Deferrer, DurableWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
+import { MemoryPlace, MemoryStore } from '../unit/contract/memory-store.js';
 import { startApp } from '../fixtures/app.js';
 import { connection, queueName, queueNamed } from '../fixtures/redis.js';
 import { until } from '../fixtures/until.js';
@@ -46,6 +47,27 @@ it('a job whose class no worker has had for an hour is a dead letter: failed in 
   expect(records()).toMatchObject([
     { name: 'receipt', outcome: 'failed', durable: true, error: expect.stringContaining('"renamed"') },
   ]);
+});
+
+it('the page lists them without parsing their data, which may be 16 MiB', async () => {
+  const place = new MemoryPlace();
+  place.refused.add('bad');
+  const token = 'a-token-of-our-own';
+  const app = await startApp('fastify', {
+    metadata: { providers: [FailingWork] },
+    perf: { defer: { store: new MemoryStore(place, false) }, dashboard: { token } },
+  });
+  onTestFinished(() => app.close());
+  const deferrer = app.app.get(Deferrer);
+  // A refusal is one job's fault only where others get through.
+  const others = setInterval(() => void deferrer.enqueue(FailingWork, 'another'), 20);
+  const refused = deferrer.enqueue(FailingWork, 'large', { id: 'bad' });
+  await expect(refused.finally(() => clearInterval(others))).rejects.toThrow('bad is refused');
+  const parse = vi.spyOn(JSON, 'parse');
+  onTestFinished(() => parse.mockRestore());
+  const page = await fetch(`${app.url}/perf/data`, { headers: { authorization: `Bearer ${token}` } });
+  expect(await page.text()).toContain('bad is refused');
+  expect(parse.mock.calls.map(([text]) => text)).not.toContain('"large"');
 });
 
 it('is tried ever less often until then', async () => {

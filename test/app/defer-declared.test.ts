@@ -1,5 +1,5 @@
-import { Controller, Injectable, Post, type Type } from '@nestjs/common';
-import { describe, expect, it } from 'vitest';
+import { ConflictException, Controller, Inject, Injectable, Param, Post, type Type } from '@nestjs/common';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   DeferWork,
   Deferrer,
@@ -8,6 +8,7 @@ import {
   type DeferredWork,
   type DeferWorkOptions,
   type DeferOptions,
+  type EnqueueOptions,
 } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { MemoryPlace, MemoryStore } from '../unit/contract/memory-store.js';
@@ -89,6 +90,35 @@ describe('@DurableWork()', () => {
       { work: 'send-receipt', name: 'receipt', attempts: 1 },
     ]);
     await app.close();
+  });
+
+  it('gives defer() its `when`, which a call cannot have', async () => {
+    @Injectable()
+    @DurableWork('tell', { when: 'error' })
+    class Tell implements DeferredWork<string> {
+      readonly told: string[] = [];
+      run(what: string): void {
+        this.told.push(what);
+      }
+    }
+    @Controller('orders')
+    class OrdersController {
+      constructor(@Inject(Deferrer) private readonly deferrer: Deferrer) {}
+      @Post(':status')
+      create(@Param('status') status: string) {
+        this.deferrer.defer(Tell, status);
+        if (status === '409') throw new ConflictException();
+      }
+    }
+    const app = await startApp('fastify', { metadata: { controllers: [OrdersController], providers: [Tell] } });
+    onTestFinished(() => app.close());
+    for (const status of ['201', '409']) await fetch(`${app.url}/orders/${status}`, { method: 'POST' });
+    const deferrer = app.app.get(Deferrer);
+    await deferrer.idle();
+    expect(app.app.get(Tell).told).toEqual(['409']);
+    const options = { when: 'always' } as EnqueueOptions;
+    expect(() => deferrer.defer(Tell, 'x', options)).toThrow('`deferrer.defer().when` is not an option');
+    await expect(deferrer.enqueue(Tell, 'x', options)).rejects.toThrow('`deferrer.enqueue().when` is not an option');
   });
 
   it('runs a job of its name on Redis, and no other provider with a run method', async () => {

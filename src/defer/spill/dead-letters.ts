@@ -46,9 +46,12 @@ export class DeadLetters {
   }
 
   /** From the oldest on; a negative offset counts from the newest. */
-  list(offset = 0, limit = 100): RejectedWork[] {
-    const page = this.letters.slice(offset).slice(0, limit);
-    return page.map(({ entry: { id, name, json }, error, rejectedAt }) => {
+  readPage(offset = 0, limit = 100): DeadLetter[] {
+    return this.letters.slice(offset).slice(0, limit);
+  }
+
+  list(offset?: number, limit?: number): RejectedWork[] {
+    return this.readPage(offset, limit).map(({ entry: { id, name, json }, error, rejectedAt }) => {
       return { id, name, data: fromJson(json), error, rejectedAt };
     });
   }

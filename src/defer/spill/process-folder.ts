@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { lstatSync, mkdirSync } from 'node:fs';
 import {
   lstat,
   mkdir,
@@ -7,6 +6,7 @@ import {
   readdir,
   readFile,
   rename,
+  rm,
   rmdir,
   stat,
   unlink,
@@ -33,6 +33,8 @@ const OWNER = 'owner';
 const FOLDER = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 export type FileKind = 'work' | 'dead';
 const FILE = /^(work|dead)-\d+\.ndjson$/;
+/** A disk that is full when the application boots has room again later. */
+const FULL = /^(ENOSPC|EDQUOT)$/;
 
 /** The folder of this process below `spillPath`. It adopts files of processes that have ended by renaming: only one process can get each. */
 export class ProcessFolder {
@@ -46,6 +48,8 @@ export class ProcessFolder {
   /** Pids of the same host mean the same processes. */
   private readonly host = describePlace();
   private readonly root: string;
+  /** The last step on the disk. */
+  private last: Promise<unknown> = Promise.resolve();
 
   constructor(
     root: string,
@@ -54,14 +58,31 @@ export class ProcessFolder {
     this.root = resolve(root);
   }
 
-  /** Makes it and the folders above it; synchronous calls are allowed, since only the boot opens it. @throws PERF_ERR_STORE when the disk refuses */
+  /**
+   * Runs one step on the disk after the other: side by side, a few steps on a disk that hangs would take all of Node's four threads, and
+   * with them every DNS lookup and every compression of the process. A step must not wait for another one.
+   */
+  inOrder<T>(step: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(step);
+    this.last = turn.catch(() => {});
+    return turn;
+  }
+
+  /** Makes it, and at the boot alone the folders above it: a volume may be gone later. @throws PERF_ERR_STORE when the disk refuses, unless it is full: later steps try again */
   async open(): Promise<void> {
+    const make = async (): Promise<void> => {
+      await mkdir(this.root, { recursive: true, mode: 0o700 });
+      if (!(await lstat(this.root)).isDirectory()) throw new Error('it is a link or a file, where a folder is needed');
+      await this.make();
+    };
     try {
-      mkdirSync(this.root, { recursive: true, mode: 0o700 });
-      if (!lstatSync(this.root).isDirectory()) throw new Error('it is a link or a file, where a folder is needed');
-      const isMade = await within(OPEN_MS, () => this.make());
+      const isMade = await within(OPEN_MS, () => this.inOrder(make));
       if (!isMade) throw new Error(`the disk has not answered within ${OPEN_MS} ms`);
     } catch (error) {
+      if (FULL.test(String((error as NodeJS.ErrnoException).code))) {
+        const cause = `the disk of \`spillPath\` "${this.root}" is full`;
+        return this.report(cause, `${cause}: durable work is in memory only until it has room again.`);
+      }
       throw new PerfError(
         'PERF_ERR_STORE',
         `\`spillPath\` "${this.root}" cannot be used: ${describeReason(error)}. Name a folder that this process may write to; ` +
@@ -77,9 +98,15 @@ export class ProcessFolder {
       if (error.code !== 'EEXIST') throw error;
     });
     // Renamed once it has its owner file: a folder without one counts as left behind.
-    await mkdir(`${path}.new`, 0o700);
-    await writeFile(join(`${path}.new`, OWNER), `${this.host} ${process.pid}`, { mode: 0o600, flag: 'wx' });
-    await rename(`${path}.new`, path);
+    const unowned = `${path}.new`;
+    try {
+      await mkdir(unowned, 0o700);
+      await writeFile(join(unowned, OWNER), `${this.host} ${process.pid}`, { mode: 0o600, flag: 'wx' });
+      await rename(unowned, path);
+    } catch (error) {
+      await rm(unowned, { recursive: true, force: true }).catch(() => {});
+      throw error;
+    }
     await syncFolder(this.root);
     this.path = path;
     clearInterval(this.beat);
@@ -88,7 +115,7 @@ export class ProcessFolder {
       // One at a time when the disk hangs. An error is not lost: the next write meets and reports it.
       if (isTouching) return;
       isTouching = true;
-      await utimes(join(path, OWNER), new Date(), new Date()).catch(() => {});
+      await this.inOrder(() => utimes(join(path, OWNER), new Date(), new Date())).catch(() => {});
       isTouching = false;
     };
     this.beat = inRootContext(() => setInterval(() => void touchOwner(), BEAT_MS)).unref();
@@ -96,6 +123,7 @@ export class ProcessFolder {
 
   /** Whether a file still belongs to this process. After a long suspension another may have taken the folder over: then a new one is made. */
   async owns(file: string): Promise<boolean> {
+    if (this.path === '') await this.make();
     if (dirname(file) !== this.path) return false;
     try {
       await stat(join(this.path, OWNER));
@@ -134,23 +162,35 @@ export class ProcessFolder {
 
   /** Moves files of processes that have ended into this folder. Reads none of them. */
   private async adopt(adopted: string[]): Promise<void> {
-    const names = await readdir(this.root);
+    const names = await this.inOrder(async () => {
+      if (this.path === '') await this.make();
+      return readdir(this.root);
+    });
     for (const gone of this.signs.keys()) if (!names.includes(gone)) this.signs.delete(gone);
     for (const name of names) {
       const path = join(this.root, name);
-      if (!FOLDER.test(name) || path === this.path || !(await this.isGone(name, path))) continue;
-      // A process that lives after all misses its owner file at its next write, and makes a new folder.
-      await unlink(join(path, OWNER)).catch(() => {});
-      for (const file of ((await readdir(path).catch(ignoreMissing)) ?? []).toSorted()) {
-        if (!FILE.test(file)) continue;
-        const mine = this.nextFile('work');
-        // Any of the files may be gone: another process adopts them too.
-        const isMoved = await rename(join(path, file), mine).then(() => true, ignoreMissing);
-        if (isMoved === true) adopted.push(mine);
-      }
-      await rmdir(path).catch(() => {});
+      const files = FOLDER.test(name) ? await this.inOrder(() => this.claim(name, path)) : null;
+      // One step for each, so that no response waits for all of them.
+      for (const file of files ?? []) await this.inOrder(() => this.move(join(path, file), adopted));
+      if (files !== null) await this.inOrder(() => rmdir(path).catch(() => {}));
     }
-    if (adopted.length > 0) await Promise.all([this.sync(), syncFolder(this.root)]);
+    if (adopted.length > 0) await this.inOrder(() => Promise.all([this.sync(), syncFolder(this.root)]));
+  }
+
+  /** The files of a folder whose process has ended; else null. */
+  private async claim(name: string, path: string): Promise<string[] | null> {
+    if (path === this.path || !(await this.isGone(name, path))) return null;
+    // A process that lives after all misses its owner file at its next write, and makes a new folder.
+    await unlink(join(path, OWNER)).catch(() => {});
+    const files = (await readdir(path).catch(ignoreMissing)) ?? [];
+    return files.filter((file) => FILE.test(file)).toSorted();
+  }
+
+  private async move(file: string, adopted: string[]): Promise<void> {
+    const mine = this.nextFile('work');
+    // It may be gone: another process adopts it too.
+    const isMoved = await rename(file, mine).then(() => true, ignoreMissing);
+    if (isMoved === true) adopted.push(mine);
   }
 
   private async isGone(name: string, path: string): Promise<boolean> {
@@ -187,8 +227,10 @@ export class ProcessFolder {
     this.stopAdopting();
     clearInterval(this.beat);
     if (this.path === '') return;
-    await unlink(join(this.path, OWNER)).catch(() => {});
-    await rmdir(this.path).catch(() => {});
+    await this.inOrder(async () => {
+      await unlink(join(this.path, OWNER)).catch(() => {});
+      await rmdir(this.path).catch(() => {});
+    });
   }
 }
 

@@ -107,9 +107,10 @@ export class Segment {
   }
 
   /** Makes all parked entries live, oldest first, and counts damaged lines. Parses a slice in each turn of the event loop. */
-  async takeParked(): Promise<{ readonly taken: Taken[]; readonly damaged: number }> {
-    const expected = this.parked;
-    const { lines } = await this.readParked(this.bytes);
+  async takeParked(
+    folder: Pick<ProcessFolder, 'inOrder'>,
+  ): Promise<{ readonly taken: Taken[]; readonly damaged: number }> {
+    const [expected, { lines }] = await folder.inOrder(async () => [this.parked, await this.readParked(this.bytes)]);
     const taken: Taken[] = [];
     let parsed = 0;
     // A damaged file may have fewer lines: those that are missing count as damaged.

@@ -9,6 +9,8 @@ import { Segment, type Place, type Taken } from './segment.js';
 
 /** Write timeout of a store that sets none, milliseconds. */
 const WRITE_TIMEOUT_MS = 5_000;
+/** Wait before a write is tried again for work that has no room in memory, milliseconds. */
+const TRY_AGAIN_MS = 1_000;
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 /** A smaller segment is used on when all of it is struck off: a new file for each entry costs several syncs. */
 const REUSED_BYTES = 1024 * 1024;
@@ -28,13 +30,11 @@ export class Spill {
   private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
   /** A sweep is due: one is enough for all that was struck off. */
   private sweeping = false;
-  /** The last write has failed. */
-  private failed = false;
+  /** When the last write has failed, monotonic milliseconds; null when it has not. */
+  private failedMs: number | null = null;
   /** A write has exceeded `writeTimeoutMs`, and has not ended: none is begun behind it. */
   private stuck = false;
   private closed = false;
-  /** The last step on the disk: each waits for the one before. */
-  private last: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly folder: ProcessFolder,
@@ -53,9 +53,10 @@ export class Spill {
     return this.unread.length;
   }
 
-  /** The disk has refused the last write or is late with it, or the spill is full. */
+  /** The disk has just refused a write or is late with it, or the spill is full. A refusal holds for a second: only the next write shows whether the disk has room again. */
   get refuses(): boolean {
-    return this.stuck || this.failed || this.fileBytes >= this.limits.maxBytes;
+    const hasFailed = this.failedMs !== null && performance.now() - this.failedMs < TRY_AGAIN_MS;
+    return this.stuck || hasFailed || this.fileBytes >= this.limits.maxBytes;
   }
 
   private get fileBytes(): number {
@@ -101,9 +102,9 @@ export class Spill {
     const settled = writing.then(
       (written) => {
         places = written;
-        this.failed = false;
+        this.failedMs = null;
       },
-      () => void (this.failed = true),
+      () => void (this.failedMs = performance.now()),
     );
     // In two halves: when the loop was blocked, the first timer ends before the disk's answer is read.
     const half = (): Promise<boolean> => within(writeTimeoutMs / 2, () => settled);
@@ -132,7 +133,7 @@ export class Spill {
     try {
       const segment = this.segments.find(({ parked }) => parked > 0) ?? (await this.openUnread());
       if (segment === null) return [];
-      const { taken, damaged } = await segment.takeParked();
+      const { taken, damaged } = await segment.takeParked(this.folder);
       if (damaged > 0) this.passOver(segment, damaged);
       return taken;
     } catch (error) {
@@ -146,7 +147,7 @@ export class Spill {
     if (path === undefined) return null;
     let isPutOff = false;
     try {
-      const segment = await Segment.reopen(path);
+      const segment = await this.folder.inOrder(() => Segment.reopen(path));
       this.segments.push(segment);
       this.counters.move(null, 'buffered', segment.parked);
       if (segment.parked === 0) this.strike([]);
@@ -169,7 +170,6 @@ export class Spill {
 
   async close(): Promise<void> {
     this.closed = true;
-    await this.last;
     await this.sweep();
     for (const segment of this.segments.splice(0)) await segment.close();
   }
@@ -181,13 +181,16 @@ export class Spill {
     this.unread = [];
     const parked = gone.reduce((sum, segment) => sum + segment.parked, 0);
     this.counters.move('buffered', 'stored', parked);
-    for (const segment of gone) segment.close().catch(() => {});
+    for (const segment of gone) {
+      segment.lost = true;
+      this.folder.inOrder(() => segment.close()).catch(() => {});
+    }
   }
 
-  /** One step on the disk after the other. Reports what the disk refuses. */
+  /** Reports what the disk refuses. */
   private runInOrder<T>(step: string, work: () => Promise<T>): Promise<T> {
-    const turn = this.last.then(work);
-    this.last = turn.catch((error: unknown) => this.reportTrouble(step, error));
+    const turn = this.folder.inOrder(work);
+    turn.catch((error: unknown) => this.reportTrouble(step, error));
     return turn;
   }
 
@@ -217,7 +220,7 @@ export class Spill {
   private isNeeded(segment: Segment): boolean {
     if (segment.outstanding > 0) return true;
     const isWrittenOn = segment === this.active && segment.bytes < REUSED_BYTES && segment.damagedLines === 0;
-    return isWrittenOn && !this.closed && !this.refuses;
+    return isWrittenOn && !this.closed && this.failedMs === null && !this.refuses;
   }
 
   private async remove(segment: Segment): Promise<void> {

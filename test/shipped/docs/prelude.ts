@@ -67,7 +67,7 @@ const APPLICATION = `
   interface Order { id: string; total: number; email: string }
   interface AuditRow { user: string; order: string }
   interface OutboxRow { id: string; data: { orderId: string } }
-  class Mailer { receipt(orderId: string): Promise<void> }
+  class Mailer { receipt(orderId: string, key?: string): Promise<void> }
   class Orders { create(body: unknown): Promise<Order>; find(id: string): Promise<Order>; all(): Promise<Order[]> }
   class Database {
     query(sql: string, values?: unknown[]): Promise<{ rows: any[] }>;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { DeferOptions } from '../../../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../../contract/memory-store.js';
-import { handlePrototype, temporaryFolder } from '../../../fixtures/disk.js';
+import { diskError, handlePrototype, temporaryFolder } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
 import { getOrAdd, NO_WORKER } from '../durable-entry.js';
 import { engineWith } from '../engine.fixture.js';
@@ -86,6 +86,39 @@ it.each(['datasync', 'appendFile', 'truncate'] as const)(
     await drained;
   },
 );
+
+it('while one step on the disk hangs no other begins: each would take one of Node’s four threads', async () => {
+  const { engine, place, arm } = await start({ maxPending: 1 });
+  const [sent, parked] = [arm('sent'), arm('parked')];
+  await Promise.all([sent.written, parked.written]);
+  for (const armed of [sent, parked]) armed.commit(200);
+  const prototype = await handlePrototype();
+  const append = vi.spyOn(prototype, 'appendFile').mockImplementation(() => new Promise(() => {}));
+  const read = vi.spyOn(prototype, 'read').mockImplementation(() => new Promise(() => {}) as never);
+  onTestFinished(() => [append, read].forEach((spy) => spy.mockRestore()));
+  arm('hangs');
+  await until('it to be written', () => append.mock.calls.length === 1);
+  engine.durable!.dead.add(getOrAdd('dead'), 'refused');
+  // Memory has room again: the other one would be read.
+  place.away = false;
+  await until('the first to be stored', () => place.known.has('sent'));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([append.mock.calls.length, read.mock.calls.length]).toEqual([1, 0]);
+});
+
+it('a disk that was full is tried again after a second, also for work that has no room in memory', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { engine, arm } = await start({ maxPending: 1 });
+  const append = vi.spyOn(await handlePrototype(), 'appendFile').mockRejectedValue(diskError('ENOSPC'));
+  onTestFinished(() => append.mockRestore());
+  expect(await arm('in memory').written).toBeNull();
+  expect(arm('dropped')).toBeNull();
+  append.mockRestore();
+  vi.advanceTimersByTime(1_000);
+  await arm('on disk').written;
+  expect(engine.durable!.onDisk.entries).toBe(1);
+});
 
 it('whoever looks at dead letters waits for no disk', async () => {
   const { engine, place, arm } = await start();

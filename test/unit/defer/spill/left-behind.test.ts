@@ -138,4 +138,25 @@ describe('what an earlier process has left in a spill', () => {
       spawnSync('umount', [at.folder]);
     }
   });
+
+  it.skipIf(!canMount)('boots on a full disk, and takes over and writes once it has room', async () => {
+    spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', at.folder]);
+    try {
+      const first = await open();
+      await put(first.spill, 'before');
+      await crash(first.spill);
+      expect(() => writeFileSync(join(at.folder, 'other'), Buffer.alloc(100_000))).toThrow('ENOSPC');
+      const { spill, adopt } = await open();
+      expect(await put(spill, 'full')).toBe(false);
+      expect(reports[0]).toMatch(/^the disk of `spillPath` ".*" is full: durable work is in memory only/);
+      expect(readdirSync(at.root)).toHaveLength(1);
+      spawnSync('mount', ['-o', 'remount,size=1m', at.folder]);
+      await adopt();
+      expect(await put(spill, 'after')).toBe(true);
+      expect(await takeAll(spill)).toEqual(['before']);
+      await crash(spill);
+    } finally {
+      spawnSync('umount', [at.folder]);
+    }
+  });
 });
