@@ -96,15 +96,14 @@ export class Routes {
     return route;
   }
 
-  /** The route that the framework has matched. `isNest`: Nest may have registered it. Null when too many are known already. */
-  findFrameworkRoute(method: string | undefined, pattern: string, isNest: boolean): Route | null {
+  /** The route that the framework has matched: Nest's, where it has one of this name. Null when too many others are known already. */
+  findFrameworkRoute(method: string | undefined, pattern: string): Route | null {
     const label = methodLabel(method);
     const key = `${label} ${pattern}`;
     const known = this.ofFramework.get(key);
     if (known !== undefined) return known;
-    const declared = isNest
-      ? [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'].find((one) => this.findHandler(one, pattern) !== null)
-      : undefined;
+    const methods = [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'];
+    const declared = methods.find((one) => this.findHandler(one, pattern) !== null);
     const route =
       declared === undefined
         ? this.createBesideNest(label, pattern)
