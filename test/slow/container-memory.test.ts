@@ -7,7 +7,7 @@ import { Cgroup, whyNoCgroups } from '../fixtures/cgroups/cgroup-lab.js';
 
 const MIB = 2 ** 20;
 const CONTAINER_MB = 256;
-const BODIES = process.env['PERF_LONG'] === undefined ? 3_000 : 100_000;
+const BODIES = process.env['PERF_LONG'] === undefined ? 1_500 : 100_000;
 const CONNECTIONS = 16;
 /** Of bodies, for each request for a feed. */
 const FEED_EACH = 20;

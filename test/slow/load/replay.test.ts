@@ -1,4 +1,3 @@
-import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { checkTarget } from '../../../packages/load/src/target.js';
 import { recordingOf, run, runUntilNotVoid, serve } from '../../fixtures/load-command.js';
@@ -84,24 +83,6 @@ describe('replay', { timeout: 300_000 }, () => {
     expect(ran.status).toBe(1);
   });
 
-  it('fails where all are sent to a login: that is no work', async () => {
-    const page = recordingOf(Array.from({ length: 20 }, (_, i) => ({ url: '/me', status: i % 2 === 0 ? 200 : 301 })));
-    const login: RequestListener = (_, response) => response.writeHead(302, { location: '/login' }).end();
-    const target = ['--target', await serve(login)];
-    const ran = await runUntilNotVoid('replay', page, ...target);
-    expect(ran.stdout).toContain('20 of 20 answers have another status than was recorded, most 200 → 302.');
-    // Ten were redirections already: half is not more than half.
-    expect(ran.status).toBe(0);
-    const own = recordingOf(Array.from({ length: 20 }, () => ({ url: '/me' })));
-    const refused = await runUntilNotVoid('replay', own, ...target);
-    expect(refused.stdout).toMatch(/fails 20 of 20 answers refuse what was to be answered$/m);
-    expect(refused.status).toBe(1);
-    const known = ['--target', await serve((_, response) => response.writeHead(304).end())];
-    expect((await runUntilNotVoid('replay', own, ...known)).status).toBe(0);
-    const fresh = recordingOf(Array.from({ length: 20 }, () => ({ url: '/me', status: 304 })));
-    expect((await runUntilNotVoid('replay', fresh, ...target)).status).toBe(1);
-  });
-
   it('sends a condition only where it was met: of the others it does not know all that was asked for', async () => {
     const asked: unknown[] = [];
     const url = await serve(({ headers }, response) => {
@@ -121,22 +102,6 @@ describe('replay', { timeout: 300_000 }, () => {
       /^errors: 5 × ECONNREFUSED\nreplay +5 requests  p50 +-  p95 +-  p99 +-  errors 100 %  fails no answer at all$/m,
     );
     expect(ran.status).toBe(1);
-    const some = await serve((request, response) => (request.url === '/me' ? response.end() : response.destroy()));
-    const half = recordingOf(Array.from({ length: 6 }, (_, i) => ({ url: i % 2 === 0 ? '/me' : '/gone' })));
-    expect((await runUntilNotVoid('replay', half, '--target', some)).status).toBe(0);
-  });
-
-  it.each<[string, RequestListener]>([
-    ['without an answer', (_, response) => void response.destroy()],
-    ['with a 503 at once', (_, response) => void response.writeHead(503).end()],
-  ])('fails a gate of latency alone where requests end %s: an error is never fast', async (_, refuse) => {
-    const answer: RequestListener = (_, response) => response.end();
-    const url = await serve((request, response) => (request.url === '/gone' ? refuse : answer)(request, response));
-    const file = recordingOf(Array.from({ length: 20 }, (_, i) => ({ url: i % 5 < 2 ? '/gone' : '/me' })));
-    const ran = await runUntilNotVoid('replay', file, '--target', url, '--gate', 'p50<1s p95<1s');
-    expect(ran.stdout).toMatch(/^replay +20 requests {2}p50 .* ms {2}p95 +error .* fails p95<1s: an error$/m);
-    expect(ran.status).toBe(1);
-    expect((await runUntilNotVoid('replay', file, '--target', url, '--gate', 'p50<1s')).status).toBe(0);
   });
 
   it('blames nobody for what it was given: a timeout is rounded, and what cannot be sent is refused', async () => {
