@@ -105,18 +105,21 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
     ]
   : [];
 
-/** Suites with a process of their own wait longest: begun last, they would end the run alone. */
-class IsolatedFirst extends BaseSequencer {
+/** Suites that last long first: begun last, they would end the run alone. Those of Nest 11 are the shortest of their run. */
+const BY_LENGTH = ['process', 'shipped', 'slow', 'app', 'nest', 'unit'];
+class LongestFirst extends BaseSequencer {
   override async sort(suites: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(suites);
-    return sorted.sort((a, b) => Number(b.project.config.isolate) - Number(a.project.config.isolate));
+    const rank = ({ moduleId }: TestSpecification): number =>
+      BY_LENGTH.findIndex((folder) => moduleId.includes(`/test/${folder}/`));
+    return sorted.sort((a, b) => rank(a) - rank(b));
   }
 }
 
 export default defineConfig({
   oxc,
   test: {
-    sequence: { sequencer: IsolatedFirst },
+    sequence: { sequencer: LongestFirst },
     // More than there are cores, as suites also wait. A project's own number would outrank `--maxWorkers`.
     maxWorkers: availableParallelism() + 3,
     // Once for all projects.
@@ -143,7 +146,7 @@ export default defineConfig({
       defineProject({ name: 'process', folders: ['process'], isolate: true, ...onNest12 }),
       ...(LONG ? [defineProject({ name: 'nest11-process', folders: ['process'], isolate: true, ...onNest11 })] : []),
       defineProject({ name: 'slow', folders: ['slow'], setupFiles, ...onNest12 }),
-      defineProject({ name: 'shipped', folders: ['shipped'] }),
+      defineProject({ name: 'shipped', folders: ['shipped'], ...onNest12 }),
       // One suite after the other, after all others.
       defineProject({
         name: 'measured',
