@@ -1,5 +1,5 @@
 import { BADLY_THROTTLED, THROTTLED } from '../core/figures.js';
-import type { PerfSnapshot } from '../core/snapshot.js';
+import type { Finding, PerfSnapshot } from '../core/snapshot.js';
 import { withUserNamed, type Verdict } from '../core/verdict.js';
 import type { HealthReason } from '../ports/overview.js';
 import type { Rejected } from '../ports/rejected.js';
@@ -40,7 +40,21 @@ export function findProblems(situation: Situation): Problem[] {
     ...failing(calls, 'upstreams', 'call'),
     ...throttled(situation),
     ...lostWork(situation),
-    ...snapshot.findings.map(({ kind, text }) => warn(kind === 'pool-wait' ? 'upstreams' : 'requests', sentence(text))),
+    ...describeFindings(snapshot.findings),
+  ];
+}
+
+/** A pool without free connections delays every route that uses it: the first few waits tell it. */
+function describeFindings(findings: readonly Finding[]): Problem[] {
+  const waits = findings.filter(({ kind }) => kind === 'pool-wait');
+  const others = findings.filter(({ kind }) => kind !== 'pool-wait');
+  const more = waits.length - SHOWN_OF_A_KIND;
+  return [
+    ...others.map(({ text }) => warn('requests', sentence(text))),
+    ...waits.slice(0, SHOWN_OF_A_KIND).map(({ text }) => warn('upstreams', sentence(text))),
+    ...(more > 0
+      ? [warn('upstreams', `${counted(more, 'more route')} ${more === 1 ? 'waits' : 'wait'} for connections.`)]
+      : []),
   ];
 }
 

@@ -35,8 +35,9 @@ function* repeatedCalls(targets: readonly Target[], times: Times): Generator<Fin
   }
 }
 
-/** Routes that wait for a connection, while the queries themselves may be fast. */
-function* poolWaits(targets: readonly Target[], times: Times): Generator<Finding> {
+/** Routes that wait for a connection, while the queries themselves may be fast. The longest wait in all comes first. */
+function poolWaits(targets: readonly Target[], times: Times): Finding[] {
+  const found: { readonly finding: Finding; readonly waitMs: number }[] = [];
   for (const { pools, routes } of targets) {
     if (pools === null) continue;
     const { max, total } = pools.size();
@@ -46,9 +47,10 @@ function* poolWaits(targets: readonly Target[], times: Times): Generator<Finding
       if (ended < MIN_REQUESTS || meanMs < MIN_POOL_WAIT_MS || poolWaitMs / durationMs < MIN_POOL_WAIT_SHARE) continue;
       const asks = route.name;
       const text = `${asks} waits ${ms(meanMs)} for one of ${max || total || 'its'} connections; its queries take ${ms(wallMs / ended)}`;
-      yield { kind: 'pool-wait', route: asks, text };
+      found.push({ finding: { kind: 'pool-wait', route: asks, text }, waitMs: poolWaitMs });
     }
   }
+  return found.toSorted((a, b) => b.waitMs - a.waitMs).map(({ finding }) => finding);
 }
 
 const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;

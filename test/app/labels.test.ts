@@ -197,35 +197,32 @@ describe('labels of what is mounted on Express', () => {
   it.each([
     ['forRoutes() of a controller', [PlainController]],
     ['forRoutes() of a path', [{ path: 'plain', method: RequestMethod.GET }]],
-  ])(
-    'a request that middleware of a module refuses (%s) is one of the route that it was for',
-    async (_name, targets) => {
-      const refuse = ({ url }: { url: string }, response: ServerResponse, next: () => void): void => {
-        if (!url.includes('stranger')) return next();
-        response.statusCode = 401;
-        response.end('who?');
-      };
-      @Module({})
-      class AccessModule {
-        configure(consumer: MiddlewareConsumer) {
-          consumer.apply(refuse).forRoutes(...(targets as never[]));
-        }
+  ] as const)('a request that middleware of a module refuses (%s) is one of its route', async (_name, targets) => {
+    const refuse = ({ originalUrl }: { originalUrl: string }, response: ServerResponse, next: () => void): void => {
+      if (!originalUrl.includes('stranger')) return next();
+      response.statusCode = 401;
+      response.end('who?');
+    };
+    @Module({})
+    class AccessModule {
+      configure(consumer: MiddlewareConsumer) {
+        consumer.apply(refuse).forRoutes(...targets);
       }
-      const built = await listeningApp(new ExpressAdapter(), {
-        metadata: { imports: [AccessModule], controllers: [PlainController] },
-        beforeInit: (app) => void app.setGlobalPrefix('api'),
-      });
-      for (const path of ['/api/plain?stranger', '/api/plain', '/api/plain?stranger'])
-        await (await fetch(built.url + path)).text();
-      expect((await recordsOf(built, 3)).map(({ route, handler, status }) => [route, handler, status])).toEqual([
-        ['/api/plain', 'PlainController.get', 401],
-        ['/api/plain', 'PlainController.get', 200],
-        ['/api/plain', 'PlainController.get', 401],
-      ]);
-      const rows = built.app.get(PerfService).snapshot().routes;
-      expect(rows).toMatchObject([{ method: 'GET', route: '/api/plain', count: 3, statuses: { '2xx': 1, '4xx': 2 } }]);
-    },
-  );
+    }
+    const built = await listeningApp(new ExpressAdapter(), {
+      metadata: { imports: [AccessModule], controllers: [PlainController] },
+      beforeInit: (app) => void app.setGlobalPrefix('api'),
+    });
+    for (const path of ['/api/plain?stranger', '/api/plain', '/api/plain?stranger'])
+      await (await fetch(built.url + path)).text();
+    expect((await recordsOf(built, 3)).map(({ route, handler, status }) => [route, handler, status])).toEqual([
+      ['/api/plain', 'PlainController.get', 401],
+      ['/api/plain', 'PlainController.get', 200],
+      ['/api/plain', 'PlainController.get', 401],
+    ]);
+    const rows = built.app.get(PerfService).snapshot().routes;
+    expect(rows).toMatchObject([{ method: 'GET', route: '/api/plain', count: 3, statuses: { '2xx': 1, '4xx': 2 } }]);
+  });
 
   /** Shops' image servers and mailboxes are routers that a module mounts so. */
   it('middleware of a module that answers by itself has the path it was given as its label', async () => {

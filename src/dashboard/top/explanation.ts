@@ -36,7 +36,7 @@ export function explainRoute(data: DashboardData, { row, ...detail }: RouteDetai
           `A request takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams, ${ms(time[2])} for a connection and ${ms(time[3])} for the loop.`,
         ];
   return text(
-    `# ${name}${handler === undefined ? '' : ` (${handler})`}`,
+    `# ${withHandler(name, handler ?? null)}`,
     [
       `${since(data)}: ${count} requests, ${errors} failed.`,
       `Duration: mean ${ms(mean)}, p50 ${ms(p50)}, p95 ${ms(p95)}, p99 ${ms(p99)}, max ${ms(max)}.`,
@@ -92,7 +92,7 @@ function explainMore(
   checks: readonly string[],
 ): string[][] {
   const { stack = [], curl = null } = block ?? {};
-  const problems = name === null ? [] : sections.now.filter((problem) => problem.text.includes(name));
+  const problems = name === null ? [] : sections.now.filter((problem) => isNamedIn(problem.text, name));
   return [
     titled('Stack:', stack.slice(0, 8).map(indent)),
     listed(
@@ -104,6 +104,14 @@ function explainMore(
     listed(VERIFY, checks),
   ];
 }
+
+/** Whether a sentence is about a route: `GET /orders` is none of `GET /orders/:id`. */
+const isNamedIn = (sentence: string, name: string): boolean =>
+  sentence.split(name).some((rest, i) => i > 0 && /^[.,:;)]?(?:\s|$)/.test(rest));
+
+/** `GET /users/:id (UsersController.find)`; a resolver's row has the handler as its name. */
+const withHandler = (name: string, handler: string | null): string =>
+  handler === null || name.endsWith(` ${handler}`) ? name : `${name} (${handler})`;
 
 export function explainProblems({ sections: { now } }: DashboardData, page: URL): string {
   if (now.length === 0) return 'Nothing is wrong now: no verdict is open, and no figure is out of its bounds.';
@@ -155,10 +163,12 @@ function proposeTest(name: string | null, target: string | null): string[] {
 }
 
 function describeBlock(block: BlockRow): string {
-  const { route, handler, proven, location, durationMs } = block;
+  const { route, handler, proven, location, durationMs, stack } = block;
   if (isPause(block)) return `The operating system kept the process waiting for ${ms(durationMs)}`;
-  const who = `${route ?? 'Work outside of requests'}${handler === null ? '' : ` (${handler})`}`;
-  return `${who} ${proven ? 'blocks' : 'may block'} the event loop for ${ms(durationMs)}${location === null ? '' : ` at ${location}`}`;
+  const who = withHandler(route ?? 'Work outside of requests', handler);
+  // Without a line of the application's, a frame of a package is the best there is.
+  const where = location !== null ? ` at ${location}` : stack[0] === undefined ? '' : ` in ${stack[0]}`;
+  return `${who} ${proven ? 'blocks' : 'may block'} the event loop for ${ms(durationMs)}${where}`;
 }
 
 const isPause = ({ cause }: BlockRow): boolean => cause === 'not-scheduled';

@@ -2,6 +2,7 @@ import type { EventEmitter } from 'node:events';
 import { PerfError } from '../../core/perf.error.js';
 import { listenShared } from '../../core/shared-listener.js';
 import type { Call } from '../request-time.js';
+import { maskValues } from './statement.js';
 import { hasMethods, serverInUrl, serverName, type Watch } from './watch.js';
 
 /** The documented part of tarn's pool: https://github.com/Vincit/tarn.js. */
@@ -47,7 +48,7 @@ export const watchKnex: Watch = (client, upstream, findTarget) => {
     // A builder's queries run one after the other. Two are open when it is awaited twice; they are alike, so either may end.
     const open: (Call | null)[] = [];
     listenShared(builder, 'query', ({ sql = '' }: { readonly sql?: string }) => {
-      if (!stopped) open.push(upstream.begin(target, sql));
+      if (!stopped) open.push(upstream.begin(target, maskValues(sql)));
     });
     listenShared(builder, 'query-response', () => open.shift()?.end(false));
     listenShared(builder, 'query-error', () => open.shift()?.end(true));

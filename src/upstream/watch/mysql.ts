@@ -3,6 +3,7 @@ import type { Channels } from '../channels.js';
 import { endByCallback, surround, surroundLending } from './surround.js';
 import type { Call } from '../request-time.js';
 import { Stops } from './stops.js';
+import { maskValues } from './statement.js';
 import type { Upstream } from '../upstream.js';
 import { hasMethods, serverName, type FindTarget, type Watch } from './watch.js';
 
@@ -126,7 +127,7 @@ function measureStatement(
   const command = (typeof statement === 'object' && statement !== null ? statement : { sql: statement }) as Command;
   const isOfPool = typeof command.onResult === 'function';
   if (!isOfPool && !rest.some((one) => typeof one === 'function')) return proceed([statement, ...rest]);
-  const call = begin(typeof command.sql === 'string' ? command.sql : '');
+  const call = begin(typeof command.sql === 'string' ? maskValues(command.sql) : '');
   if (isOfPool) [command.onResult] = endByCallback([command.onResult], call);
   try {
     return proceed([statement, ...endByCallback(rest, call)]);

@@ -3,6 +3,7 @@ import { listenShared } from '../../core/shared-listener.js';
 import { endByCallback, settling, surround, surroundLending } from './surround.js';
 import type { Target } from '../target.js';
 import type { Upstream } from '../upstream.js';
+import { maskValues } from './statement.js';
 import { hasMethods, serverInUrl, serverName, type Watch } from './watch.js';
 
 /** The documented part of `pg.Client`. */
@@ -79,6 +80,6 @@ const surroundQuery = (client: object, upstream: Upstream, target: Target): (() 
     // A cursor, a stream, and a query with a callback of its own are not measured.
     if (typeof config?.text !== 'string' || config.submit !== undefined || config.callback !== undefined)
       return proceed(given);
-    const call = upstream.begin(target, config.text);
+    const call = upstream.begin(target, maskValues(config.text));
     return settling(() => proceed([query, ...endByCallback(rest, call)]), call);
   });

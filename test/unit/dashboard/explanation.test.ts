@@ -113,3 +113,24 @@ it('a command that is proposed is one for a shell, whatever is in the name of a 
   const quoted = { ...data, sections: { ...data.sections, now: [...now] } };
   expect(explainProblems(quoted, page)).toContain(`'GET /a'\\'';reboot;'\\'''\n`);
 });
+
+it('of a route are the problems that name it, and not those of a longer path', () => {
+  const row = { name: 'GET /reports', ms: [1, 1, 1, 1, 1], count: 3 };
+  const now = ['GET /reports is slow.', 'GET /reports/:id is slow.', 'It is GET /reports, mostly.'].map((text) => ({
+    text,
+  }));
+  const named = { ...data, sections: { blocks: [], now } } as unknown as DashboardData;
+  const text = explainRoute(named, { row, upstream: [] } as unknown as RouteDetail, page);
+  expect(text).toContain('What is wrong now:\n- GET /reports is slow.\n- It is GET /reports, mostly.\n\n');
+});
+
+it('of a resolver has its name once, and a block without a line the frame of a package', () => {
+  const name = 'GRAPHQL ReportsResolver.find';
+  const row = { name, handler: 'ReportsResolver.find', ms: [1, 1, 1, 1, 1], count: 3 };
+  const stack = ['parse (node_modules/parser/index.js:1:2)'];
+  const blocks = [{ ...block, route: name, handler: 'ReportsResolver.find', location: null, stack }];
+  const named = { ...data, sections: { blocks, now: [] } } as unknown as DashboardData;
+  const text = explainRoute(named, { row, upstream: [] } as unknown as RouteDetail, page);
+  expect(text).toMatch(/^# GRAPHQL ReportsResolver\.find\n/);
+  expect(text).toContain(`- ${name} blocks the event loop for 300 ms in parse (node_modules/parser/index.js:1:2)`);
+});

@@ -62,3 +62,17 @@ it('the stack of a block has the frame of its line, however deep and long it is:
   const [{ row } = { row: null }] = records.blocks();
   expect(row?.stack).toEqual([...above.slice(0, 5), `render (${location})`]);
 });
+
+it('waits for one pool are the first three routes and a count: behind it every route waits', () => {
+  const finding = (kind: string, name: string) => ({ kind, route: `GET /${name}`, text: `GET /${name} ${kind}` });
+  const waits = ['a', 'b', 'c', 'd', 'e'].map((name) => finding('pool-wait', name));
+  const findings = [...waits, finding('repeated-calls', 'f')];
+  const snapshot = { ...everything().snapshot(), findings, upstream: [], resources: null };
+  expect(findProblems({ ...NOTHING, snapshot }).map(({ text }) => text)).toEqual([
+    'GET /f repeated-calls.',
+    'GET /a pool-wait.',
+    'GET /b pool-wait.',
+    'GET /c pool-wait.',
+    '2 more routes wait for connections.',
+  ]);
+});
