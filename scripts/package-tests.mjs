@@ -100,6 +100,7 @@ const packages = [
         ['node', 'check/offload.mjs'],
       ),
       check('the root loads no vendor that is installed', ['node', 'check/no-vendor-loaded.cjs']),
+      check('a feature that is off is not loaded', ['node', 'check/off-not-loaded.cjs']),
       check('passes under Jest 30 with ts-jest, leaves nothing open', ['node', 'check/jest.cjs']),
     ],
   },

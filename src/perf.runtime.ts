@@ -17,7 +17,7 @@ import type { HealthReason, Overview, PerfHealth, PerfReadiness } from './ports/
 import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import { inOneTurn, type Steps } from './core/turns.js';
-import { EventLoop } from './event-loop/event-loop.js';
+import { EVENT_LOOP } from './event-loop/event-loop.feature.js';
 import { MainThreadLiveness } from './event-loop/liveness.js';
 import { PerfApplication } from './request/application.js';
 import { controllerMethods, findHandler } from './request/handlers.js';
@@ -251,7 +251,7 @@ export class PerfRuntime
         platform.rawRoute(path, answer);
       },
       witness: (read) => {
-        if (this.sinksMayRegister) (this.mainThreadLiveness ?? this.provided(EventLoop)?.liveness)?.expose(read);
+        if (this.sinksMayRegister) (this.mainThreadLiveness ?? this.provided(EVENT_LOOP)?.liveness)?.expose(read);
       },
       report: (cause, message, count) => report.report(cause, message, count),
       activeSpan: (current) => {

@@ -1,13 +1,13 @@
 import type { InjectionToken } from '@nestjs/common';
 import { Recordings } from './ports/recording.js';
 import type { RequestState } from './request/request-state.js';
-import { Compression } from './compression/compression.feature.js';
-import { DeferFeature } from './defer/defer.feature.js';
-import { EventLoop } from './event-loop/event-loop.js';
+import { COMPRESSION } from './compression/compression.feature.js';
+import { DEFER } from './defer/defer.feature.js';
+import { EVENT_LOOP } from './event-loop/event-loop.feature.js';
 import { ExperimentsFeature } from './experiments/experiments.feature.js';
 import type { Pipeline, RequestTracker, RequestStep } from './request/tracker.js';
 import { Latency } from './latency/latency.feature.js';
-import { UpstreamFeature } from './upstream/upstream.feature.js';
+import { UPSTREAM } from './upstream/upstream.feature.js';
 import { UsersFeature } from './users/users.feature.js';
 import { WorkFeature } from './work/work.feature.js';
 
@@ -18,14 +18,14 @@ const steps = (list: readonly Step[]): RequestStep[] => list.filter((step) => ty
 
 /** All steps of a request, in this order. */
 export function buildPipeline(find: FindFeature, { readSpan }: Pick<RequestTracker, 'readSpan'>): Pipeline {
-  const eventLoop = find(EventLoop);
-  const upstream = find(UpstreamFeature);
+  const eventLoop = find(EVENT_LOOP);
+  const upstream = find(UPSTREAM);
   const latency = find(Latency);
   const experiments = find(ExperimentsFeature);
   const users = find(UsersFeature);
   const work = find(WorkFeature);
-  const compression = find(Compression);
-  const defer = find(DeferFeature);
+  const compression = find(COMPRESSION);
+  const defer = find(DEFER);
   const recordings = find(Recordings);
   return {
     started: steps([

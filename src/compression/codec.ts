@@ -32,16 +32,6 @@ const CODECS: Readonly<Record<ContentCoding, Codec>> = {
 /** Levels that an application has chosen; a coding without one is chosen by size. */
 export type Levels = Readonly<Record<'zstd' | 'br' | 'gzip', number | null>>;
 
-/**
- * Range of each coding's levels, the highest that is safe for bodies made per request, and the cost above it: CPU of one 3 MB JSON body
- * on one core. Zstd ends at 19: windows above it may exceed the 8 MB that clients must accept (RFC 9659).
- */
-export const LEVEL_LIMITS = {
-  zstd: { min: 1, safe: 12, max: 19, cost: 'zstd 19 takes 2.3 s of CPU for one 3 MB body where zstd 3 takes 20 ms' },
-  br: { min: 0, safe: 6, max: 11, cost: 'brotli 11 takes 8.3 s of CPU for one 3 MB body where brotli 4 takes 61 ms' },
-  gzip: { min: 1, safe: 7, max: 9, cost: 'gzip 9 takes 27 % more CPU than gzip 6 for 3 % fewer bytes' },
-} as const;
-
 /** For one request, for many (`shared`), or for one request while the thread pool is full (`hurried`). */
 export type Effort = 'once' | 'shared' | 'hurried';
 

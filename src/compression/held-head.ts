@@ -3,17 +3,14 @@ import { ServerResponse, STATUS_CODES } from 'node:http';
 import type { CompressionStats } from '../core/snapshot.js';
 import type { RequestState } from '../request/request-state.js';
 import { findState } from '../request/tracker.js';
+import { hasGone } from './has-gone.js';
 import { mayEncode, present, type FieldValue, type ResponseHead } from './rules/policy.js';
 import { KeptResponse, type SharedFlight } from './shared-response/shared-flight.js';
 
 interface AnyResponse extends ServerResponse {
   /** Express's application; undefined on a plain Node server. */
   readonly app?: { get?(setting: string): unknown };
-  readonly stream?: { destroyed?: boolean } | null;
 }
-
-/** Whether the client has gone; an HTTP/2 response shows it on its stream. */
-export const hasGone = (response: AnyResponse): boolean => response.destroyed || response.stream?.destroyed === true;
 
 /** `writeHead`'s headers: an object, or a list of names and values. */
 type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefined;

@@ -3,7 +3,7 @@ import { lastValueFrom } from 'rxjs';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { PerfService, type BlockRecord, type WorkRecord } from '../../src/index.js';
 import { expectWork, settle } from '../../src/entries/testing.js';
-import { EventLoop } from '../../src/event-loop/event-loop.js';
+import { EVENT_LOOP } from '../../src/event-loop/event-loop.feature.js';
 import {
   OrdersResolver,
   PricesService,
@@ -51,7 +51,7 @@ const TRIES = 6;
 it.each(entries)('a block in %s is named, and its record has the blocked time', async (name, method, run) => {
   app = await startMeasured();
   // The sampler's thread needs a moment to start.
-  const loop = app.app.get(EventLoop, { strict: false });
+  const loop = app.app.get(EVENT_LOOP, { strict: false });
   await until('the sampler looks', () => loop.isSampled);
   const isNamed = ({ request }: BlockRecord): boolean => request !== null;
   for (let tries = 0; tries < TRIES && !(await recordsOf('block')).some(isNamed); tries++) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PerfSnapshot } from '../../src/core/snapshot.js';
-import { findDeferReasons } from '../../src/defer/defer.feature.js';
+import { findDeferReasons } from '../../src/defer/defer-lifecycle.js';
 import { findLoopReasons } from '../../src/event-loop/loop-statistics.js';
 import { findContainerReasons } from '../../src/resources/resource-diagnostics.js';
 import { resourceSample } from '../fixtures/records.js';

@@ -1,26 +1,26 @@
 import type { InjectionToken } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { Compression } from '../../src/compression/compression.feature.js';
+import { COMPRESSION } from '../../src/compression/compression.feature.js';
 import { OncePerCause } from '../../src/core/reporter.js';
-import { DeferFeature } from '../../src/defer/defer.feature.js';
-import { EventLoop } from '../../src/event-loop/event-loop.js';
+import { DEFER } from '../../src/defer/defer.feature.js';
+import { EVENT_LOOP } from '../../src/event-loop/event-loop.feature.js';
 import { ExperimentsFeature } from '../../src/experiments/experiments.feature.js';
 import { Latency } from '../../src/latency/latency.feature.js';
 import { Recordings } from '../../src/ports/recording.js';
 import { Routes } from '../../src/request/routes.js';
 import { RequestTracker } from '../../src/request/tracker.js';
 import { buildPipeline } from '../../src/pipeline.js';
-import { UpstreamFeature } from '../../src/upstream/upstream.feature.js';
+import { UPSTREAM } from '../../src/upstream/upstream.feature.js';
 import { UsersFeature } from '../../src/users/users.feature.js';
 
 const TOKENS = {
-  eventLoop: EventLoop,
-  upstream: UpstreamFeature,
+  eventLoop: EVENT_LOOP,
+  upstream: UPSTREAM,
   latency: Latency,
   experiments: ExperimentsFeature,
   users: UsersFeature,
-  compression: Compression,
-  defer: DeferFeature,
+  compression: COMPRESSION,
+  defer: DEFER,
   recordings: Recordings,
 } satisfies Record<string, InjectionToken>;
 

@@ -7,7 +7,7 @@ import { decoratedPlace } from '../../request/decorated-method.js';
 import { PerfError } from '../../core/perf.error.js';
 import { confirmRequest, type RequestState } from '../../request/request-state.js';
 import { findTracker } from '../../request/tracker.js';
-import { hasGone } from '../held-head.js';
+import { hasGone } from '../has-gone.js';
 import type { CallerSign, Headers, KeptResponse, SharedFlight } from './shared-flight.js';
 import type { SharedResponseOptions, SharedRoute } from './shared-route.js';
 

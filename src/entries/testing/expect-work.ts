@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
 import { PerfError } from '../../core/perf.error.js';
 import { within } from '../../core/within.js';
-import { EventLoop } from '../../event-loop/event-loop.js';
+import type { EventLoop } from '../../event-loop/event-loop.js';
+import { EVENT_LOOP } from '../../event-loop/event-loop.feature.js';
 import { PerfRuntime } from '../../perf.runtime.js';
 import { UpstreamCalls } from '../../ports/upstream-calls.js';
 import { PerfApplication } from '../../request/application.js';
@@ -35,7 +36,7 @@ export async function expectWork(
   const upstream = app.get(UpstreamCalls, { strict: false }) as UpstreamCalls | null;
   const server = app.getHttpServer() as Server;
   await listening(app, server);
-  const loop = app.get(EventLoop, { strict: false }) as EventLoop | null;
+  const loop = app.get(EVENT_LOOP, { strict: false }) as EventLoop | null;
   if (expected.blockedMs !== undefined && loop === null) throw off('blocked time', 'eventLoop');
   if (expected.blockedMs !== undefined) await untilSampled(loop!);
   const id = `expect-work-${randomUUID()}`;

@@ -7,9 +7,9 @@ import {
   compressOnPool,
   compressOnLoop,
   Compressor,
-  LEVEL_LIMITS,
   type Levels,
 } from '../../../src/compression/codec.js';
+import { LEVEL_LIMITS } from '../../../src/compression/compression.options.js';
 import { CONTENT_CODINGS, supportedCodings } from '../../../src/compression/rules/accept-encoding.js';
 import { decode } from '../../fixtures/decode.js';
 

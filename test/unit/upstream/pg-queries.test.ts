@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect, it } from 'vitest';
-import { UpstreamFeature } from '../../../src/upstream/upstream.feature.js';
+import { UpstreamObserver } from '../../../src/upstream/upstream-observer.js';
 
 /** As pg before 8.14, which reads the query that it gets. */
 class Client extends EventEmitter {
@@ -22,7 +22,7 @@ class OrdersQuery {
 }
 
 it('a query of a class of its own reaches the client as it is, with the private fields that its getters read', async () => {
-  const feature = new UpstreamFeature(
+  const feature = new UpstreamObserver(
     { target: null, maxTargets: 10, maxTimedCalls: 10 },
     { requests: {}, nowMs: () => 0, report: { report() {} } } as never,
     null,

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { expect, it } from 'vitest';
 import { RequestState, requestContext } from '../../../src/request/request-state.js';
-import { UpstreamFeature } from '../../../src/upstream/upstream.feature.js';
+import { UpstreamObserver } from '../../../src/upstream/upstream-observer.js';
 
 /** A pool of pg that lends when it is told to. */
 class Pool extends EventEmitter {
@@ -18,7 +18,7 @@ class Pool extends EventEmitter {
 it('a wait and a call of a resolver are of the resolver and of its request', async () => {
   let now = 0;
   const owner = { findRoute: () => null } as never;
-  const feature = new UpstreamFeature(
+  const feature = new UpstreamObserver(
     { target: null, maxTargets: 10, maxTimedCalls: 10 },
     { requests: owner, nowMs: () => now, report: { report() {} } } as never,
     null,

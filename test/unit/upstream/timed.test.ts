@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { UpstreamFeature } from '../../../src/upstream/upstream.feature.js';
+import { UpstreamObserver } from '../../../src/upstream/upstream-observer.js';
 
 describe('a timed call that fails', () => {
   it('is told as an unhandled rejection where nobody handles it', async () => {
@@ -9,7 +9,7 @@ describe('a timed call that fails', () => {
     process.on('unhandledRejection', told);
     try {
       const application = { requests: { inFlight: 0 }, nowMs: () => performance.now(), report: { report() {} } };
-      const upstream = new UpstreamFeature(
+      const upstream = new UpstreamObserver(
         { target: null, maxTargets: 10, maxTimedCalls: 10 },
         application as never,
         null,
