@@ -119,7 +119,7 @@ export class PerfRuntime
     const ownSinks = platform === null ? [] : this.features.flatMap(({ sink = [] }) => sink);
     if (recorder.wanted) recorder.use([...resolveSinks(this.sinks, this.module), ...ownSinks]);
     const handlers = controllerMethods(modules);
-    routes.findHandler = (method, pattern) => findHandler(handlers, method, pattern);
+    routes.findHandler = (...wanted) => findHandler(handlers, ...wanted);
     if (adapter !== null && platform !== null && this.observesRequests())
       observeAdapter(adapter, platform, application);
     for (const feature of this.features) await feature.install?.({ modules, handlers, platform, adapter });

@@ -18,7 +18,10 @@ export function choosePlatform(
 ): Platform | null {
   const type = adapter.getType();
   if (type === 'fastify') return new FastifyPlatform(adapter.getInstance(), requests, routes);
-  if (type === 'express') return new OtherPlatform(adapter, requests, type, (state) => findExpressRoute(state, routes));
+  if (type === 'express')
+    return new OtherPlatform(adapter, requests, type, (state) =>
+      findExpressRoute(state, routes, !emitsRoutes(adapter)),
+    );
   if (adapter.getHttpServer() instanceof EventEmitter) {
     logger.log(
       `On the HTTP adapter "${type}" everything works but labels for what Nest has not registered, such as static files ` +

@@ -11,7 +11,11 @@ interface ExpressRequest extends IncomingMessage {
  * Finds the route of a request that Nest's callback has not named: one of `app.use()` or `app.get()`, as of a GraphQL server; Nest's own
  * where its middleware has answered (`forRoutes()` registers the same path), and before Nest 11.1.4, which has no such callback.
  */
-export function findExpressRoute({ request, closed, status }: RequestState, routes: Routes): Route | null {
+export function findExpressRoute(
+  { request, closed, status }: RequestState,
+  routes: Routes,
+  isOldNest: boolean,
+): Route | null {
   // Express leaves the path of the last middleware on a request that nothing has matched.
   if (request === null || (closed && status === 404)) return null;
   const { route, baseUrl = '' } = request as ExpressRequest;
@@ -19,7 +23,10 @@ export function findExpressRoute({ request, closed, status }: RequestState, rout
   const path = typeof route?.path === 'string' && !route.path.includes('*') ? route.path : '';
   // Nest registers middleware of a controller with a slash at the end, and its route without.
   const pattern = `${maskMount(baseUrl)}${path}`.replace(/(?<=.)\/$/, '');
-  return pattern === '' ? null : routes.findFrameworkRoute(request.method, pattern);
+  // A controller without a path of its own would have every route that others have registered.
+  return pattern === ''
+    ? null
+    : routes.findFrameworkRoute(request.method, pattern, isOldNest && baseUrl === '' ? 0 : 1);
 }
 
 /** A mount path as a label. Express reports it as the client sent it: a segment that may be an id or a secret becomes `*`. */

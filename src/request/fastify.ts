@@ -34,6 +34,7 @@ export interface FastifyInstance {
 
 export class FastifyPlatform implements Platform {
   readonly kind = 'fastify';
+  private readonly pathsOfNest = new Set<string>();
   /** True while Nest registers its routes. */
   private registering = true;
 
@@ -67,17 +68,19 @@ export class FastifyPlatform implements Platform {
     const { raw, routeOptions } = state.frameworkRequest as FastifyRequest;
     const { url } = routeOptions;
     if (url === undefined) return null;
-    return this.routes.findFrameworkRoute(raw.method, url);
+    return this.routes.findFrameworkRoute(raw.method, url, this.pathsOfNest.has(url) ? 0 : Infinity);
   }
 
   /** Names the route by a hook of its own: reading `request.routeOptions` would parse the headers of every request. */
   private watchRoute(registered: RegisteredRoute): void {
     const { requests, routes } = this;
     const { url, method, onRequest = [] } = registered;
+    this.pathsOfNest.add(url);
     let route: Route | null = null;
     const trigger: OnRequest = (request, _reply, done) => {
       const state = findState(request.raw);
-      route ??= typeof method === 'string' ? routes.findFrameworkRoute(method, url) : routes.findNestRoute('ALL', url);
+      route ??=
+        typeof method === 'string' ? routes.findFrameworkRoute(method, url, 0) : routes.findNestRoute('ALL', url);
       if (state !== null && route !== null) requests.triggered(state, route);
       done();
     };

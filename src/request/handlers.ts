@@ -90,12 +90,17 @@ function normalizePaths(paths: unknown): string[] {
  * Finds the handler of a route. Nest emits the full path alone, with prefix and version: the handler whose own path is its
  * longest end has declared it, then the one whose version stands before that end. Handlers of one route share a name, and the first's decorators.
  */
-export function findHandler(methods: readonly ControllerMethod[], label: string, pattern: string): RouteHandler | null {
+export function findHandler(
+  methods: readonly ControllerMethod[],
+  label: string,
+  pattern: string,
+  leastOwnPath = 0,
+): RouteHandler | null {
   const path = pattern === '/' ? '' : pattern.replace(/\/+$/, '');
   let best: { handler: RouteHandler; length: number; versionLength: number }[] = [];
   for (const { requestMethod, paths, versions, handler } of methods) {
     if (RequestMethod[requestMethod] !== label) continue;
-    for (const { length } of paths.filter((end) => path.endsWith(end))) {
+    for (const { length } of paths.filter((end) => end.length >= leastOwnPath && path.endsWith(end))) {
       const before = path.slice(0, path.length - length);
       const matched = versions.filter((version) => before.endsWith(version));
       const versionLength = Math.max(0, ...matched.map((version) => version.length));

@@ -72,7 +72,7 @@ const MAX_FRAMEWORK_ROUTES = 200;
 export class Routes {
   readonly all: Route[] = [];
   /** The controller's method behind a request method (`'GET'`, …, or `'ALL'`) and a path of Nest's. Set once controllers are known. */
-  findHandler: (method: string, pattern: string) => RouteHandler | null = () => null;
+  findHandler: (method: string, pattern: string, leastOwnPath?: number) => RouteHandler | null = () => null;
   /** Called with each new route before it serves: latency sets it, to give the route its counts. Never throws. */
   measure: (route: Route) => void = () => {};
   private unmatchedRoute: Route | null = null;
@@ -96,14 +96,17 @@ export class Routes {
     return route;
   }
 
-  /** The route that the framework has matched: Nest's, where it has one of this name. Null when too many others are known already. */
-  findFrameworkRoute(method: string | undefined, pattern: string): Route | null {
+  /**
+   * The route that the framework has matched: Nest's, where a handler's own path, of at least this length, is the end of it.
+   * Null when too many others are known already.
+   */
+  findFrameworkRoute(method: string | undefined, pattern: string, leastOwnPath: number): Route | null {
     const label = methodLabel(method);
     const key = `${label} ${pattern}`;
     const known = this.ofFramework.get(key);
     if (known !== undefined) return known;
     const methods = [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'];
-    const declared = methods.find((one) => this.findHandler(one, pattern) !== null);
+    const declared = methods.find((one) => this.findHandler(one, pattern, leastOwnPath) !== null);
     const route =
       declared === undefined
         ? this.createBesideNest(label, pattern)

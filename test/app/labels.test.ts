@@ -193,6 +193,30 @@ describe('labels of what is mounted on Express', () => {
     ]);
   });
 
+  it('what others have registered is not the handler’s whose controller has no path of its own', async () => {
+    @Controller()
+    class RootController {
+      @Get()
+      root() {
+        return 'root';
+      }
+    }
+    const built = await listeningApp(new ExpressAdapter(), {
+      metadata: { controllers: [RootController] },
+      beforeInit: (app) => {
+        const express = app.getHttpAdapter().getInstance() as { get(path: string, serve: typeof answer): void };
+        express.get('/raw/:id', answer);
+        app.use('/mounted', answer);
+      },
+    });
+    for (const path of ['/', '/raw/7', '/mounted']) await (await fetch(built.url + path)).text();
+    expect((await recordsOf(built, 3)).map(({ route, handler }) => [route, handler])).toEqual([
+      ['/', 'RootController.root'],
+      ['/raw/:id', null],
+      ['/mounted', null],
+    ]);
+  });
+
   /** `forRoutes()` registers the path of the route: two rows of one name would be two routes to a reader, and one series to Prometheus. */
   it.each([
     ['forRoutes() of a controller', [PlainController]],
