@@ -3,10 +3,10 @@ import { compareVariants, type UnitTotals } from '../../../../src/experiments/st
 import { comparePairs } from '../../../../src/experiments/statistics/paired.js';
 import { normal, randomOf } from '../../../fixtures/random.js';
 
-/** The full proof has so many runs; the bounded one a fifth of them, with as much slack as chance needs. */
+/** The full proof has so many runs; the bounded one two in five of them, with as much slack as chance needs. */
 const LONG = process.env['PERF_LONG'] !== undefined;
-const countRuns = (full: number): number => (LONG ? full : 0.2 * full);
-const SLACK = LONG ? 0 : 0.03;
+const countRuns = (full: number): number => (LONG ? full : 0.4 * full);
+const SLACK = LONG ? 0 : 0.02;
 
 const ON_OFF = { control: 'off', treatment: 'on' } as const;
 
