@@ -68,7 +68,7 @@ export type DeferFunction = (context: DeferContext) => unknown;
 export type DeferTarget = Type<DeferredWork | DeferredBatchWork> | DeferFunction;
 
 export interface DeferWorkOptions {
-  /** In records, logs and reports. @default the class', function's or handler's name */
+  /** In records, logs and reports. @default the name in `@DurableWork()`, else that of the class, function or handler */
   name?: string;
   /** Which final status runs it: below 400, from 400 on (or no answer), or any. @default 'success' */
   when?: DeferWhen;

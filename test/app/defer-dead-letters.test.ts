@@ -110,6 +110,16 @@ it('who retries it gives it another hour, whatever has become of it before', asy
   expect(await jobs.getFailedCount()).toBe(0);
 });
 
+it('a time in the future does not keep one from becoming a dead letter', async () => {
+  const queue = queueName();
+  const jobs = queueNamed(queue);
+  const future = Date.now() + 1_000 * HOUR_MS;
+  await jobs.add('receipt', { ...HEAD, work: 'renamed', unknownSinceMs: future }, { jobId: 'tampered' });
+  await start(queue);
+  const readTime = async () => ((await jobs.getJob('tampered')) as Job<{ unknownSinceMs: number }>).data.unknownSinceMs;
+  await until('its hour to begin now', async () => (await readTime()) <= Date.now());
+});
+
 it('what waits for its class is not in memory', async () => {
   const queue = queueName();
   const jobs = queueNamed(queue);

@@ -159,7 +159,8 @@ export class JobWorker {
   /** Puts a job back for a process that has its class: a newer one in a deploy, or another service. Counts no attempt. */
   private async leaveToOthers(job: Job, token: string | undefined, read: ReadJob, whyNot: string): Promise<never> {
     const nowMs = Date.now();
-    const sinceMs = read.unknownSinceMs ?? nowMs;
+    // Any client of Redis may have written a time that never comes.
+    const sinceMs = Math.min(read.unknownSinceMs ?? nowMs, nowMs);
     const unknownMs = nowMs - sinceMs;
     if (unknownMs >= UNKNOWN_MS) {
       // A dead letter that is retried gets another hour.
@@ -168,7 +169,7 @@ export class JobWorker {
     }
     const cause = `durable work "${job.name}" of queue "${this.queueName}" waits for another process`;
     this.host.report(cause, `${cause}: ${whyNot}. After an hour its jobs are dead letters.`);
-    if (read.unknownSinceMs === null) await this.markUnknown(job, sinceMs);
+    if (read.unknownSinceMs !== sinceMs) await this.markUnknown(job, sinceMs);
     const waitMs = Math.min(ELSEWHERE_MS.most, Math.max(ELSEWHERE_MS.least, unknownMs / 8));
     return this.putBack(job, token, waitMs * (1 + Math.random()));
   }
