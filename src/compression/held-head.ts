@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'n
 import { ServerResponse, STATUS_CODES } from 'node:http';
 import type { CompressionStats } from '../core/snapshot.js';
 import type { RequestState } from '../request/request-state.js';
-import { findState } from '../request/tracker.js';
+import { findState, noteHead } from '../request/tracker.js';
 import { hasGone } from './has-gone.js';
 import { mayEncode, present, type FieldValue, type ResponseHead } from './rules/policy.js';
 import { KeptResponse, type SharedFlight } from './shared-response/shared-flight.js';
@@ -165,7 +165,11 @@ export interface Sending {
 }
 
 /** {@link HeldResponse}, as the functions and properties of its response read it. */
-export interface Hold extends Sending {
+export interface Hold {
+  writeHead(given: readonly unknown[]): ServerResponse;
+  write(given: Given): boolean;
+  end(given: Given): ServerResponse;
+  flushHeaders(): void;
   /** The application has given a head that is not sent yet, or a stream's encoder has not ended. */
   readonly holdsHead: boolean;
   /** The application has ended a response that is not sent yet. */
@@ -175,20 +179,41 @@ export interface Hold extends Sending {
 const heldBy = (response: ServerResponse): Hold => findState(response)!.heldResponse as Hold;
 
 /** Call the response's `HeldResponse`. All responses share these functions: closures for each would cost more. */
-export const STAND_INS: Sending = {
+const STAND_INS: Sending = {
   writeHead(this: ServerResponse, ...head) {
-    return heldBy(this).writeHead(...head);
+    return heldBy(this).writeHead(head);
   },
   write(this: ServerResponse, chunk, encoding, callback) {
-    return heldBy(this).write(chunk, encoding, callback);
+    return heldBy(this).write([chunk, encoding, callback]);
   },
   end(this: ServerResponse, chunk, encoding, callback) {
-    return heldBy(this).end(chunk, encoding, callback);
+    return heldBy(this).end([chunk, encoding, callback]);
   },
   flushHeaders(this: ServerResponse) {
     heldBy(this).flushHeaders();
   },
 };
+
+/** Returns the functions that others have set on the response itself before; null: none, but for this library's own `writeHead`. */
+export function replaceSending(response: ServerResponse): Partial<Sending> | null {
+  const given = response as unknown as Sending;
+  const usual = Object.getPrototypeOf(response) as Sending;
+  const isUsual = given.writeHead === noteHead && given.write === usual.write && given.end === usual.end;
+  const own = isUsual && given.flushHeaders === usual.flushHeaders ? null : readOwn(given);
+  // One by one: a loop over the names takes several times as long.
+  given.writeHead = STAND_INS.writeHead;
+  given.write = STAND_INS.write;
+  given.end = STAND_INS.end;
+  given.flushHeaders = STAND_INS.flushHeaders;
+  return own;
+}
+
+const readOwn = (given: Sending): Partial<Sending> =>
+  Object.fromEntries(
+    (Object.keys(STAND_INS) as (keyof Sending)[])
+      .filter((name) => Object.hasOwn(given, name))
+      .map((name) => [name, given[name]]),
+  );
 
 /** Node's own error for a header that comes too late. */
 export function refuseHead(): never {

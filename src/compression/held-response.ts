@@ -1,5 +1,6 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { RequestState } from '../request/request-state.js';
+import { noteHead } from '../request/tracker.js';
 import { countBytes, isChunk, mayEnd, normalizeText, replaceUnknown, toBytes, type Body } from './content-cache.js';
 import { EncodedStream } from './encoded-stream.js';
 import { countEncoded, type CompressionEngine } from './engine.js';
@@ -10,7 +11,7 @@ import {
   readGivenHead,
   readLength,
   refuseHead,
-  STAND_INS,
+  replaceSending,
   type Given,
   type Hold,
   type Sending,
@@ -21,6 +22,8 @@ import {
  * a stream passes an encoder; `ended`: the body is being encoded; `passing`: everything goes out as it is.
  */
 type Phase = 'open' | 'headed' | 'encoding' | 'ended' | 'passing';
+
+const NONE: readonly never[] = [];
 
 /**
  * Replaces Node's own functions of a response, from the server's `request` event on: the application's wrappers of them receive the
@@ -35,11 +38,11 @@ export class HeldResponse implements Hold {
   /** Bytes of a body that `end` was given whole, without a head before: Node would add them as `Content-Length`. */
   private wholeLength: number | null = null;
   /** Writes of a body with a declared length, which wait for `end`, and the bytes that are missing behind them. */
-  private kept: Given[] = [];
+  private kept: readonly Given[] = NONE;
   private missing = 0;
-  private reason: readonly string[] = [];
-  /** Functions that others had set on the response itself before. */
-  private readonly own: Partial<Sending> = {};
+  private reason: readonly string[] = NONE;
+  /** Functions that others had set on the response itself before; null: none. */
+  private readonly own: Partial<Sending> | null;
   /** The client's `If-None-Match`, where the application sees another. */
   private readonly ifNoneMatch: string | undefined;
 
@@ -50,11 +53,7 @@ export class HeldResponse implements Hold {
     private readonly engine: CompressionEngine,
   ) {
     this.ifNoneMatch = engine.translate(request);
-    const held = response as unknown as Sending;
-    for (const name of ['writeHead', 'write', 'end', 'flushHeaders'] as const) {
-      if (Object.hasOwn(response, name)) this.own[name] = held[name] as never;
-      held[name] = STAND_INS[name] as never;
-    }
+    this.own = replaceSending(response);
   }
 
   get holdsHead(): boolean {
@@ -75,13 +74,13 @@ export class HeldResponse implements Hold {
   }
 
   /** Calls the response's function below the hold. The prototype's is read at each call: agents replace it meanwhile. */
-  private send<K extends keyof Sending>(name: K, ...given: Parameters<Sending[K]>): ReturnType<Sending[K]> {
-    const below = this.own[name] ?? (Object.getPrototypeOf(this.response) as Sending)[name];
-    return Reflect.apply(below, this.response, given) as ReturnType<Sending[K]>;
+  private send<K extends keyof Sending>(name: K, given: readonly unknown[]): ReturnType<Sending[K]> {
+    const usual = name === 'writeHead' ? noteHead : (Object.getPrototypeOf(this.response) as Sending)[name];
+    return Reflect.apply(this.own?.[name] ?? usual, this.response, given) as ReturnType<Sending[K]>;
   }
 
-  writeHead(...given: unknown[]): ServerResponse {
-    if (this.phase === 'passing') return this.send('writeHead', ...given);
+  writeHead(given: readonly unknown[]): ServerResponse {
+    if (this.phase === 'passing') return this.send('writeHead', given);
     if (this.phase !== 'open') refuseHead();
     const head = readGivenHead(given);
     const isSmall = this.engine.passesSmall(this.state, head.status, readLength(head));
@@ -95,17 +94,17 @@ export class HeldResponse implements Hold {
     return this.response;
   }
 
-  private passHead(given: unknown[]): ServerResponse {
+  private passHead(given: readonly unknown[]): ServerResponse {
     this.addLength(this.response.statusCode);
     return this.pass('writeHead', given);
   }
 
   /** Lets the response go out as it is. Where Node refuses what it gets, another head or end may follow. */
-  private pass(name: 'writeHead' | 'end', given: unknown[]): ServerResponse {
+  private pass(name: 'writeHead' | 'end', given: readonly unknown[]): ServerResponse {
     const { phase } = this;
     this.phase = 'passing';
     try {
-      const sent = this.send(name, ...given);
+      const sent = this.send(name, given);
       if (phase !== 'passing') this.engine.countersFor(this.state).responses += 1;
       return sent;
     } catch (error) {
@@ -137,7 +136,7 @@ export class HeldResponse implements Hold {
     return this.phase;
   }
 
-  write(...given: Given): boolean {
+  write(given: Given): boolean {
     const [chunk] = given;
     // Node refuses an invalid chunk before anything is sent.
     if (this.phase === 'open' && isChunk(chunk)) this.implyHead(null);
@@ -147,7 +146,7 @@ export class HeldResponse implements Hold {
     }
     if (this.phase === 'encoding') return this.stream!.write(...given);
     if (this.phase === 'ended') return this.refuseChunk(given);
-    return this.send('write', ...given);
+    return this.send('write', given);
   }
 
   /** Fastify before 5.12 writes a body and ends at once, over HTTP/2 in pieces; express-session sends the last byte later. The rest streams. */
@@ -157,7 +156,7 @@ export class HeldResponse implements Hold {
     const missing = (isFirst ? this.head.length : this.missing) - countBytes(given[0], given[1]);
     const isWhole = isFirst && (missing === 1 || (missing === 0 && !this.isImplied));
     if (!isWhole && (this.response instanceof ServerResponse || this.isImplied || missing < 0)) return false;
-    this.kept.push(given);
+    this.kept = [...this.kept, given];
     this.missing = missing;
     if (isFirst && missing !== 1) process.nextTick(() => this.kept.length > 0 && this.openStream());
     return true;
@@ -166,14 +165,14 @@ export class HeldResponse implements Hold {
   flushHeaders(): void {
     if (this.phase === 'open') this.implyHead(null);
     if (this.phase === 'headed') this.openStream();
-    if (this.phase !== 'ended') this.send('flushHeaders');
+    if (this.phase !== 'ended') this.send('flushHeaders', []);
   }
 
-  end(...given: Given): ServerResponse {
+  end(given: Given): ServerResponse {
     const { response } = this;
     const [chunk, encoding] = given;
     if (this.phase === 'open' && this.isSmall(chunk, encoding)) this.pass('end', given);
-    else if (this.phase === 'passing') return this.send('end', ...given);
+    else if (this.phase === 'passing') return this.send('end', given);
     else if (this.phase === 'encoding') this.endStream(given);
     else if (this.phase === 'ended' && isChunk(chunk)) this.refuseChunk(given);
     // Node accepts a second `end()` without a chunk.
@@ -209,7 +208,7 @@ export class HeldResponse implements Hold {
 
   private endKept(kept: readonly Given[], given: Given): void {
     for (const each of kept) this.callBack(each);
-    this.kept = [];
+    this.kept = NONE;
     const parts = [...kept, given].filter(([part, encoding]) => countBytes(part, encoding) > 0);
     if (parts.length < 2) return this.endWhole([parts[0]?.[0], parts[0]?.[1], findCallback(given)]);
     const body = Buffer.concat(parts.map(([part, encoding]) => toBytes(part as Body, encoding)));
@@ -234,9 +233,9 @@ export class HeldResponse implements Hold {
       this.sendHead();
       // Over HTTP/2 Node's `end()` calls the response's `write()`, and with it the application's.
       if (!(response instanceof ServerResponse)) {
-        (response as unknown as Sending).write = (...chunk) => this.send('write', ...chunk);
+        (response as unknown as Sending).write = (...chunk) => this.send('write', chunk);
       }
-      this.send('end', ...(this.request.method === 'HEAD' ? ([findCallback(given)] as Given) : given));
+      this.send('end', this.request.method === 'HEAD' ? [findCallback(given)] : given);
     } catch (error) {
       // `end()` may have returned long ago: the client learns of the failure by the end of its connection.
       this.engine.reportFailure(error);
@@ -249,7 +248,7 @@ export class HeldResponse implements Hold {
     this.phase = 'passing';
     head.counters.responses += 1;
     this.addLength(head.status);
-    this.send('writeHead', head.status, ...(head.status === 304 ? [] : this.reason));
+    this.send('writeHead', [head.status, ...(head.status === 304 ? [] : this.reason)]);
   }
 
   private openStream(): void {
@@ -258,10 +257,11 @@ export class HeldResponse implements Hold {
     this.sendHead();
     if (encoder !== null) {
       this.phase = 'encoding';
-      const write = (chunk: Buffer): boolean => this.send('write', chunk);
+      const write = (chunk: Buffer): boolean => this.send('write', [chunk]);
       this.stream = new EncodedStream(encoder, response, write, (error) => this.closeStream(error));
     }
-    for (const each of kept.splice(0)) this.write(...each);
+    this.kept = NONE;
+    for (const each of kept) this.write(each);
   }
 
   private closeStream(error: Error | null): void {
@@ -270,7 +270,7 @@ export class HeldResponse implements Hold {
     this.phase = 'passing';
     if (error === null) {
       countEncoded(this.head, stream!.bytesIn, stream!.bytesOut);
-      this.send('end');
+      this.send('end', []);
     } else {
       engine.reportFailure(error);
       response.destroy();

@@ -93,7 +93,8 @@ export class RequestTracker implements RequestOwner {
     const known = (request as Marked)[STATE];
     if (known !== undefined) return known;
     // Every way of answering passes `writeHead`. One that another tool has put there stays: then the first byte is unknown.
-    if (!Object.hasOwn(response, 'writeHead')) response.writeHead = noteHead;
+    const usual = Object.getPrototypeOf(response) as ServerResponse;
+    if (response.writeHead === usual.writeHead) response.writeHead = noteHead;
     const state = this.begun(new RequestState(request, response, this.nowMs(), this));
     (request as Marked)[STATE] = state;
     response.on('finish', onFinish);
