@@ -157,6 +157,8 @@ describe('perf.watch()', () => {
     );
     for (const other of [{}, null, 'pool', { query() {} }])
       expect(() => watch(other)).toThrow(/^PERF_ERR_WATCH: .*perf\.timed\(\)/);
+    const mikroOrm = { em: {}, config: {}, schema: {} };
+    expect(() => watch(mikroOrm)).toThrow(/^PERF_ERR_WATCH: .*MikroORM its `getConnection\(\)\.getNativeClient\(\)`/);
   });
 
   it('refuses a target that is no name', () => {
