@@ -10,8 +10,6 @@ export interface ReplayRules {
   readonly maxBodyBytes: number;
 }
 
-const CREDENTIALS = ['authorization', 'cookie'] as const;
-
 /** A curl line that repeats a request, without its secrets; null for work without HTTP. The address is the server's: clients choose the `Host`. */
 export function createReplay(
   state: RequestState,
@@ -34,10 +32,8 @@ export function createReplay(
   else if (method !== 'GET') words.push('-X', quote(method));
   // Brackets and braces in a URL are ranges to curl.
   words.push('--globoff', quote(url.replaceAll('\\', '%5C')));
-  const shown = new Map(safeHeaders(headers, rules.allowHeaders, secrets));
-  // Without them the answer would be another: the line shows what to fill in.
-  for (const name of CREDENTIALS) if (headers[name] !== undefined) shown.set(name, REDACTED);
-  for (const [name, value] of shown) words.push('-H', quote(`${name}: ${value}`));
+  for (const [name, value] of safeHeaders(headers, rules.allowHeaders, secrets))
+    words.push('-H', quote(`${name}: ${value}`));
   const body = formatBody(headers, parsedBody(state), rules.maxBodyBytes, secrets);
   if (body !== null) words.push('--data-raw', quote(body));
   return words.join(' ');

@@ -37,13 +37,9 @@ const rules = { allowHeaders: [], maxBodyBytes: 0 };
 const address = '10.0.0.7:3000';
 
 describe('curl line', () => {
-  it('sends method, URL and harmless headers, and shows where credentials were', () => {
-    const line = "curl --globoff 'http://10.0.0.7:3000/reports/7?year=2024' -H 'accept: application/json'";
-    expect(curlOf(request, rules)).toBe(`${line} -H 'authorization: [redacted]'`);
-    const { authorization: _, ...headers } = request.headers;
-    expect(curlOf({ ...request, headers }, rules)).toBe(line);
-    expect(curlOf({ ...request, headers: { ...headers, cookie: 'session=abc' } }, rules)).toBe(
-      `${line} -H 'cookie: [redacted]'`,
+  it('sends method, URL and harmless headers', () => {
+    expect(curlOf(request, rules)).toBe(
+      "curl --globoff 'http://10.0.0.7:3000/reports/7?year=2024' -H 'accept: application/json'",
     );
   });
 
