@@ -62,8 +62,11 @@ describe.each(nodeBinaries())('the witness on $name', { timeout: 180_000 }, ({ e
   it.each(['exec', 'pbkdf2'])('answers during a native call that lets no sample in: %s', async (kind) => {
     await start();
     stuck(`/later/${kind}`);
-    const isUnseen = ({ blocked }: Live): boolean => blocked !== null && blocked.ms > 300 && blocked.location === null;
-    expect((await liveWhen(isUnseen)).status).toBe(200);
+    const line = `blockers.controller.ts:${markedLines.get(kind)}`;
+    // A regular sample may have met the call's own JavaScript, just before.
+    const isBlocked = ({ blocked }: Live): boolean =>
+      blocked !== null && blocked.ms > 300 && (blocked.location ?? line).includes(line);
+    expect((await liveWhen(isBlocked)).status).toBe(200);
   });
 
   it('answers 503 once the loop has not turned for `wedgedMs`, and 200 as soon as it turns again', async () => {
