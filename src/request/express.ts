@@ -23,10 +23,10 @@ export function findExpressRoute(
   const path = typeof route?.path === 'string' && !route.path.includes('*') ? route.path : '';
   // Nest registers middleware of a controller with a slash at the end, and its route without.
   const pattern = `${maskMount(baseUrl)}${path}`.replace(/(?<=.)\/$/, '');
-  // A controller without a path of its own would have every route that others have registered.
-  return pattern === ''
-    ? null
-    : routes.findFrameworkRoute(request.method, pattern, isOldNest && baseUrl === '' ? 0 : 1);
+  if (pattern === '') return null;
+  // Nest mounts no routers. A controller without a path of its own would have every route that others have registered.
+  const leastOwnPath = baseUrl !== '' ? null : isOldNest ? 0 : 1;
+  return routes.findFrameworkRoute(request.method, pattern, leastOwnPath);
 }
 
 /** A mount path as a label. Express reports it as the client sent it: a segment that may be an id or a secret becomes `*`. */

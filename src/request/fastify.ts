@@ -68,7 +68,7 @@ export class FastifyPlatform implements Platform {
     const { raw, routeOptions } = state.frameworkRequest as FastifyRequest;
     const { url } = routeOptions;
     if (url === undefined) return null;
-    return this.routes.findFrameworkRoute(raw.method, url, this.pathsOfNest.has(url) ? 0 : Infinity);
+    return this.routes.findFrameworkRoute(raw.method, url, this.pathsOfNest.has(url) ? 0 : null);
   }
 
   /** Names the route by a hook of its own: reading `request.routeOptions` would parse the headers of every request. */

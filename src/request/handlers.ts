@@ -89,6 +89,7 @@ function normalizePaths(paths: unknown): string[] {
 /**
  * Finds the handler of a route. Nest emits the full path alone, with prefix and version: the handler whose own path is its
  * longest end has declared it, then the one whose version stands before that end. Handlers of one route share a name, and the first's decorators.
+ * `leastOwnPath`: shorter paths of handlers are passed over, characters.
  */
 export function findHandler(
   methods: readonly ControllerMethod[],

@@ -97,16 +97,20 @@ export class Routes {
   }
 
   /**
-   * The route that the framework has matched: Nest's, where a handler's own path, of at least this length, is the end of it.
-   * Null when too many others are known already.
+   * The route that the framework has matched: Nest's, where the end of it is a handler's own path of at least `leastOwnPath` characters;
+   * null: it is none of Nest's. Null when too many others are known already.
    */
-  findFrameworkRoute(method: string | undefined, pattern: string, leastOwnPath: number): Route | null {
+  findFrameworkRoute(method: string | undefined, pattern: string, leastOwnPath: number | null): Route | null {
     const label = methodLabel(method);
     const key = `${label} ${pattern}`;
     const known = this.ofFramework.get(key);
     if (known !== undefined) return known;
-    const methods = [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'];
-    const declared = methods.find((one) => this.findHandler(one, pattern, leastOwnPath) !== null);
+    const declared =
+      leastOwnPath === null
+        ? undefined
+        : [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'].find(
+            (one) => this.findHandler(one, pattern, leastOwnPath) !== null,
+          );
     const route =
       declared === undefined
         ? this.createBesideNest(label, pattern)

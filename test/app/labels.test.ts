@@ -193,7 +193,7 @@ describe('labels of what is mounted on Express', () => {
     ]);
   });
 
-  it('what others have registered is not the handler’s whose controller has no path of its own', async () => {
+  it('what others have registered is no handler’s: of a controller without a path of its own, or of one with the same end', async () => {
     @Controller()
     class RootController {
       @Get()
@@ -202,18 +202,20 @@ describe('labels of what is mounted on Express', () => {
       }
     }
     const built = await listeningApp(new ExpressAdapter(), {
-      metadata: { controllers: [RootController] },
+      metadata: { controllers: [RootController, PlainController] },
       beforeInit: (app) => {
         const express = app.getHttpAdapter().getInstance() as { get(path: string, serve: typeof answer): void };
         express.get('/raw/:id', answer);
         app.use('/mounted', answer);
+        app.use('/old', Router().get('/plain', answer));
       },
     });
-    for (const path of ['/', '/raw/7', '/mounted']) await (await fetch(built.url + path)).text();
-    expect((await recordsOf(built, 3)).map(({ route, handler }) => [route, handler])).toEqual([
+    for (const path of ['/', '/raw/7', '/mounted', '/old/plain']) await (await fetch(built.url + path)).text();
+    expect((await recordsOf(built, 4)).map(({ route, handler }) => [route, handler])).toEqual([
       ['/', 'RootController.root'],
       ['/raw/:id', null],
       ['/mounted', null],
+      ['/old/plain', null],
     ]);
   });
 
