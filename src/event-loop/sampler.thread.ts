@@ -51,6 +51,7 @@ export function samplerThread(
   let idleSeenMs = -Infinity;
   /** The stack of the last sample, as long as no newer beat has ended its block. */
   let seen: Description | null = null;
+  let seenMs = -Infinity;
   let usage = { atMs: nowMs(), ...kernel.readMainUsage() };
   /** CPU time of the main thread, and elapsed time, between the last two polls. */
   let [spentMs, passedMs] = [0, 0];
@@ -213,7 +214,7 @@ export function samplerThread(
       Atomics.store(words, WORD.connected, 0);
       const description = typeof answer === 'object' ? answer : null;
       if (answer === true || description?.idle === true) idleSeenMs = nowMs();
-      else if (description !== null && seq === watchedSeq) seen = description;
+      else if (description !== null && seq === watchedSeq) [seen, seenMs] = [description, nowMs()];
       if (Atomics.load(words, WORD.seq) === seq) reportHang(nowMs());
       // In the next turn: Node aborts when a thread ends in the turn of its disconnect.
       setImmediate(() => {
@@ -243,19 +244,25 @@ export function samplerThread(
     if (blockedMs - ownLateMs < hangMs || (reportedMs > 0 && blockedMs < reportedMs * 5)) return;
     reportedMs = blockedMs;
     if (!reportsHangs || Atomics.load(words, WORD.debugged) === 1) return;
-    const [frame] = selectFrames(seen);
+    const stack = findHoldingStack(now);
+    const [frame] = selectFrames(stack);
     const where = frame === undefined ? '' : ` at ${locate(frame)} (${frame.name ?? 'anonymous'})`;
     const ms = Math.round(blockedMs);
-    const handler = seen?.handler === null ? '' : ` (${seen?.handler})`;
+    const handler = stack?.handler === null ? '' : ` (${stack?.handler})`;
     const text =
-      seen === null || seen.method === null
+      stack === null || stack.method === null
         ? `The event loop has been blocked for ${ms} ms and still is`
-        : `${seen.method} ${seen.route}${handler} has blocked the event loop for ${ms} ms and still does`;
+        : `${stack.method} ${stack.route}${handler} has blocked the event loop for ${ms} ms and still does`;
     try {
       fs.writeSync(2, `[Perf] ${text}${where}\n`);
     } catch {
       // A closed pipe, or a full one: the line is lost.
     }
+  }
+
+  /** A native call lets no sample in: what an earlier one saw has been over for most of its block. */
+  function findHoldingStack(now: number): Description | null {
+    return now - seenMs <= measureBeatAge(now) / 2 ? seen : null;
   }
 
   function selectFrames(description: Description | null): readonly Frame[] {
@@ -271,7 +278,7 @@ export function samplerThread(
 
   function findHolder(): LoopHolder {
     // A newer beat has ended the block of the sample.
-    const stack = watchedSeq === Atomics.load(words, WORD.seq) ? seen : null;
+    const stack = watchedSeq === Atomics.load(words, WORD.seq) ? findHoldingStack(nowMs()) : null;
     if (stack === null) return { route: null, method: null, location: null };
     const frames = reportsHangs ? selectFrames(stack) : [];
     const named = frames.map(({ typeName, name }) => `${typeName}.${name}`);
