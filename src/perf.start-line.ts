@@ -20,7 +20,7 @@ export function startLine(
   return [
     on.length === 0 ? 'Nothing is on' : `On: ${on.join(', ')}`,
     ...(off.length === 0 ? [] : [`Off by NESTJS_PERF_OFF: ${off.join(', ')}`]),
-    sinks.length === 0 ? 'No sink: records go nowhere' : `Records go to: ${sinks.join(', ')}`,
+    sinks.length === 0 ? 'No sink: no record leaves the process' : `Records go to: ${sinks.join(', ')}`,
     `Look at ${places.join(', ')}`,
     ...(release === null ? [] : [`Release ${release}`]),
   ].join('. ');

@@ -78,7 +78,7 @@ export interface RequestRecord {
   firstByteMs: number | null;
   /** Milliseconds of it: event-loop blocks this request is proven to have caused. */
   blockedMs: number;
-  /** Milliseconds of it: blocks that others have caused for sure while it was in flight. */
+  /** Milliseconds of it: blocks that others have caused for sure, and pauses of the process, while it was in flight. */
   delayedMs: number;
   /** Gate name to `'on'` or `'off'`. */
   variants: Readonly<Record<string, string>> | null;

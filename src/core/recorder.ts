@@ -17,6 +17,7 @@ const FLUSH_EVERY_MS = 1_000;
 export class Recorder {
   private closed = false;
   private lanes: readonly SinkLane[] = [];
+  private given: readonly PerfSink[] = [];
   private pending: PerfRecord[] = [];
   private closing: Promise<void> | null = null;
   private timer: NodeJS.Timeout | null = null;
@@ -28,12 +29,15 @@ export class Recorder {
   ) {}
 
   /** Once, before features are installed: a sink may be a provider, which there is only then. */
-  use(sinks: readonly PerfSink[]): void {
-    this.lanes = sinks.map((sink) => new SinkLane(sink, this.report));
+  use(sinks: readonly PerfSink[], ofFeatures: readonly PerfSink[] = []): void {
+    this.given = sinks;
+    this.lanes = [...sinks, ...ofFeatures].map((sink) => new SinkLane(sink, this.report));
   }
 
+  /** The names of the application's sinks that work. */
   get sinkNames(): string[] {
-    return this.lanes.filter(({ isUsable }) => isUsable === true).map(({ sink }) => sink.name);
+    const usable = this.lanes.filter(({ isUsable, sink }) => isUsable === true && this.given.includes(sink));
+    return usable.map(({ sink }) => sink.name);
   }
 
   /** Selects the requests whose records some sink wants. */

@@ -55,7 +55,9 @@ function formatHead({ scope, podCount, process, at, totals, traffic, sections }:
   const points = isKnown ? traffic : totals === null ? [] : sections.past.rows;
   const [, perSecond = null, errors = null, , p95 = null] = points.at(-1) ?? [];
   const pod = `${process.pod} · release ${process.release ?? 'unknown'} · up ${formatSpan(at - process.startedAt)} · Node ${process.node}, pid ${process.pid}`;
-  const all = `All ${counted(podCount, 'pod')}, as ${process.pod} shows them (?scope=pod: itself alone)`;
+  // No pod has written its first minute yet.
+  const known = podCount === 0 ? 'pods' : counted(podCount, 'pod');
+  const all = `All ${known}, as ${process.pod} shows them (?scope=pod: itself alone)`;
   const now = [
     `${formatRate(perSecond)} requests/s`,
     `${formatRate(errors)} errors/s`,

@@ -48,7 +48,7 @@ function whatHappened(block: BlockRecord): string {
   const duration = `${block.durationMs.toFixed(0)} ms`;
   switch (block.cause) {
     case 'not-scheduled':
-      return `The process was not scheduled for ${duration} (CPU throttling or a busy host)`;
+      return `The process was not scheduled for ${duration} (CPU throttling, a busy host, or a stopped process)`;
     case 'gc':
       return `Garbage collection${during(block)} blocked the event loop for ${duration} (${block.gcMs.toFixed(0)} ms collecting)`;
     case 'pile-up':

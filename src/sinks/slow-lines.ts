@@ -5,7 +5,7 @@ import type { Repeated } from './repeats.js';
 export function slowText(record: RequestRecord, withUnit: boolean): string {
   const { durationMs, status, blockedMs, delayedMs, time, note, unit, id } = record;
   const blocked = blockedMs < 1 ? '' : `, blocked the event loop for ${blockedMs.toFixed(0)} ms`;
-  const delayed = delayedMs < 1 ? '' : `, delayed ${delayedMs.toFixed(0)} ms while the event loop was blocked`;
+  const delayed = delayedMs < 1 ? '' : `, delayed ${delayedMs.toFixed(0)} ms while the event loop stood still`;
   const pool =
     time === null || time.poolWaitMs < 1 ? '' : `, ${time.poolWaitMs.toFixed(0)} ms waiting for a connection of a pool`;
   const user = withUnit && unit !== null ? `, user ${unit.userId}` : '';

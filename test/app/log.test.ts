@@ -88,6 +88,11 @@ describe.each(either('fastify'))('on %s', (adapter) => {
     ]);
   });
 
+  it('the first line has the page among the features, and not among the sinks', async () => {
+    const { own } = await start({ dashboard: { authorize: () => true }, sinks: [] });
+    expect(own()[0]).toMatch(/, dashboard\. Records go to: memory\. /);
+  });
+
   it.each([
     [{}, /^On: resources, .*, deferred work, cache, record\. Records go to: /],
     [{ ...NO_FEATURE, sinks: [] }, /^On: cache, record\. /],

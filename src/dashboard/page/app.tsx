@@ -139,7 +139,7 @@ const SCOPES: readonly [Scope, string][] = [
 ];
 
 const nameFleet = ({ podCount, process: { pod } }: State): Figure[] => [
-  ['showing', counted(podCount, 'pod')],
+  ['showing', podCount === 0 ? 'all pods' : counted(podCount, 'pod')],
   ['as seen by', pod, 'rank2'],
 ];
 

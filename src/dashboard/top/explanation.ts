@@ -1,3 +1,5 @@
+import { isWork } from '../../core/work-methods.js';
+import { counted } from '../format.js';
 import type { BlockRow, DashboardData, Past, RouteDetail } from '../view.js';
 
 /** Rows of five minutes each. */
@@ -29,21 +31,22 @@ export function explainRoute(data: DashboardData, { row, ...detail }: RouteDetai
     ({ route, handler: of }) => route === name || (of !== null && of === handler),
   );
   const [block] = blocks;
+  const one = nameUnit(name);
   const split =
     time === undefined
       ? []
       : [
-          `A request takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams, ${ms(time[2])} for a connection and ${ms(time[3])} for the loop.`,
+          `A ${one} takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams, ${ms(time[2])} for a connection and ${ms(time[3])} for the loop.`,
         ];
   return text(
     `# ${withHandler(name, handler ?? null)}`,
     [
-      `${since(data)}: ${count} requests, ${errors} failed.`,
+      `${since(data)}: ${counted(count, one)}, ${errors} failed.`,
       `Duration: mean ${ms(mean)}, p50 ${ms(p50)}, p95 ${ms(p95)}, p99 ${ms(p99)}, max ${ms(max)}.`,
       ...split,
     ],
     listed(
-      'Calls of one request:',
+      `Calls of one ${one}:`,
       upstream.map(({ target, callsPerRequest, wallMs }) => {
         const note = callsPerRequest >= MANY_CALLS ? ', an N+1 if one call is made for each row' : '';
         return `${target}: ${callsPerRequest.toFixed(1)} calls, ${ms(wallMs)}${note}`;
@@ -64,8 +67,8 @@ export function explainBlock(data: DashboardData, block: BlockRow, page: URL): s
   return text(
     `# ${describeBlock(block)}`,
     [
-      `First at ${when(block.since)}, last at ${when(block.at)}, ${block.count} times, the longest ${ms(block.maxMs)}, ${ms(block.totalMs)} in all. ${since(data)}.`,
-      `Cause: ${block.cause}${gcMs > 0 ? `, ${ms(gcMs)} of it collection of garbage` : ''}. ${waited} requests waited${routes}.`,
+      `First at ${when(block.since)}, last at ${when(block.at)}, ${counted(block.count, 'time')}, the longest ${ms(block.maxMs)}, ${ms(block.totalMs)} in all. ${since(data)}.`,
+      `Cause: ${block.cause}${gcMs > 0 ? `, ${ms(gcMs)} of it collection of garbage` : ''}. ${counted(waited, 'request')} waited${routes}.`,
     ],
     ...explainMore(
       data,
@@ -99,7 +102,7 @@ function explainMore(
       'What is wrong now:',
       problems.map((problem) => problem.text),
     ),
-    showPast(detail?.past ?? null),
+    showPast(detail?.past ?? null, name === null ? 'request' : nameUnit(name)),
     curl === null ? showCurl(name ?? '', page) : titled('Send the request again:', [indent(curl)]),
     listed(VERIFY, checks),
   ];
@@ -108,6 +111,9 @@ function explainMore(
 /** Whether a sentence is about a route: `GET /orders` is none of `GET /orders/:id`. */
 const isNamedIn = (sentence: string, name: string): boolean =>
   sentence.split(name).some((rest, i) => i > 0 && /^[.,:;)]?(?:\s|$)/.test(rest));
+
+/** Cron jobs, messages and the like are no requests. */
+const nameUnit = (name: string): string => (isWork(name.split(' ', 1)[0]!) ? 'run' : 'request');
 
 /** `GET /users/:id (UsersController.find)`; a resolver's row has the handler as its name. */
 const withHandler = (name: string, handler: string | null): string =>
@@ -132,10 +138,10 @@ const proposeCommand = ({ href }: URL, subject: string): string =>
   `npx nestjs-perf explain ${href} '${subject.replaceAll("'", `'\\''`)}'`;
 
 /** Requests, p95 and the same hour last week, where a history is kept. */
-function showPast(past: Past | null): string[] {
+function showPast(past: Past | null, one: string): string[] {
   const rows = (past?.rows ?? []).slice(-PAST_ROWS).map(([at, perSecond, errors, , p95, , , weekP95]) => {
     const week = weekP95 === null ? '' : `, last week ${ms(weekP95)}`;
-    const rates = `${(perSecond ?? 0).toFixed(1)} requests/s, ${(errors ?? 0).toFixed(1)} errors/s`;
+    const rates = `${(perSecond ?? 0).toFixed(1)} ${one}s/s, ${(errors ?? 0).toFixed(1)} errors/s`;
     return perSecond ? [`${when(at)}: ${rates}, p95 ${p95 === null ? 'unknown' : ms(p95)}${week}`] : [];
   });
   const releases = past?.releases.map(({ at, release }) => `release ${release} since ${when(at)}`) ?? [];
@@ -176,7 +182,7 @@ const isPause = ({ cause }: BlockRow): boolean => cause === 'not-scheduled';
 const since = ({ process: { startedAt, release, pod } }: DashboardData): string =>
   `Pod ${pod}, release ${release ?? 'unknown'}, since it started at ${when(startedAt)}`;
 const PAUSE_CHECKS = [
-  'no code is at fault: the CPU limit throttles, or the machine is full. Raise the limit, or run fewer workers than cores',
+  'no code is at fault: the CPU limit throttles, the machine is full, or somebody has stopped the process. Raise the limit, or run fewer workers than cores',
   'the page has no new pause of the process',
 ];
 const VERIFY = 'Verify after the change:';

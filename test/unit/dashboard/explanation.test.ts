@@ -102,6 +102,19 @@ it('a resolver is explained with its blocks, which are named for its HTTP reques
   expect(text).toContain('It has blocked the event loop for 900 ms:\n- POST /graphql (ReportsResolver.report) blocks');
 });
 
+it('a job has runs, and no requests', () => {
+  const row = { name: 'CRON ReportsJob.rebuild', count: 1, ms: [1, 1, 1, 1, 1], time: [1, 1, 1, 1, 1] };
+  const upstream = [{ target: 'sql db', callsPerRequest: 2, wallMs: 4 }];
+  const text = explainRoute(
+    { ...data, sections: { ...data.sections, blocks: [] } },
+    { row, upstream } as unknown as RouteDetail,
+    page,
+  );
+  for (const said of [': 1 run, 0 failed.', 'A run takes ', 'Calls of one run:', ': 4.0 runs/s, '])
+    expect(text).toContain(said);
+  expect(text).not.toMatch(/request/i);
+});
+
 it('a verdict is explained with the command that explains its route', () => {
   expect(explainProblems(data, page)).toContain(
     "- GET /reports/:id is slower since 09:00 UTC. [requests]\n  npx nestjs-perf explain http://localhost:3000/perf/ 'GET /reports/:id'",

@@ -24,7 +24,7 @@ const block: BlockRow = {
   curl: `curl 'http://localhost:3000/reports/7?token=REDACTED'`,
 };
 
-const text = (routes: RouteRow[], blocks: BlockRow[]): string => {
+const text = (routes: RouteRow[], blocks: BlockRow[], of: Partial<DashboardData> = {}): string => {
   const data: DashboardData = {
     at: 5_000,
     scope: 'pod',
@@ -40,6 +40,7 @@ const text = (routes: RouteRow[], blocks: BlockRow[]): string => {
     container: [],
     sections: { ...NO_SECTIONS, blocks },
     detail: null,
+    ...of,
   };
   return formatPage(data, { rows: [], releases: [] }, null);
 };
@@ -65,6 +66,12 @@ it('a pause of the process is the operating systemâ€™s, and no unknown requestâ€
   const pause = { ...block, route: null, handler: null, location: null, stack: [], curl: null };
   expect(text([], [{ ...pause, cause: 'not-scheduled' }])).toMatch(/ the operating system {2}not-scheduled /);
   expect(text([], [{ ...pause, cause: 'javascript' }])).toMatch(/ unknown {2}javascript /);
+});
+
+it('counts no pods before one has written its first minute', () => {
+  const fleet: Partial<DashboardData> = { scope: 'fleet', pods: [], totals: null };
+  expect(text([], [], { ...fleet, podCount: 0 })).toMatch(/^All pods, as pod-1 shows them/);
+  expect(text([], [], { ...fleet, podCount: 3 })).toMatch(/^All 3 pods, as pod-1 shows them/);
 });
 
 it('shows a mean request in parts', () => {

@@ -96,7 +96,10 @@ describe('a block as a line', () => {
       { ...nobody, cause: 'pile-up', location: null, stack: [] },
       'The event loop was delayed 312 ms by many short tasks in a row',
     ],
-    [{ ...nobody, cause: 'not-scheduled' }, 'The process was not scheduled for 312 ms (CPU throttling or a busy host)'],
+    [
+      { ...nobody, cause: 'not-scheduled' },
+      'The process was not scheduled for 312 ms (CPU throttling, a busy host, or a stopped process)',
+    ],
   ])('%#', (given, text) => {
     expect(blockLines(given).join('\n  ')).toBe(text);
   });

@@ -51,8 +51,8 @@ it.each<[string, Partial<UpstreamUse>[], string]>([
   expect(slowText({ ...record, durationMs: 2_600 }, false)).not.toContain('waiting for');
 });
 
-it('a delayed request blames no other request: a job, a collection of garbage and a busy host block the event loop too', () => {
+it('a delayed request blames no other request: a job, a collection of garbage and a busy host stop the event loop too', () => {
   expect(slowText(requestRecord({ durationMs: 1_210, delayedMs: 440 }), false)).toContain(
-    ', delayed 440 ms while the event loop was blocked, ',
+    ', delayed 440 ms while the event loop stood still, ',
   );
 });
