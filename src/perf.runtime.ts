@@ -10,7 +10,7 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
+import { ApplicationConfig, HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { holdingProcess } from './core/held-process.js';
 import { LatencyFigures } from './ports/latency-figures.js';
 import type { HealthReason, Overview, PerfHealth, PerfReadiness } from './ports/overview.js';
@@ -20,7 +20,7 @@ import { inOneTurn, type Steps } from './core/turns.js';
 import { EVENT_LOOP } from './event-loop/event-loop.feature.js';
 import { MainThreadLiveness } from './event-loop/liveness.js';
 import { PerfApplication } from './request/application.js';
-import { controllerMethods, findHandler } from './request/handlers.js';
+import { controllerMethods, findHandler, listPathStarts } from './request/handlers.js';
 import { isFeature, refuseMissingExtensions, readToken, type PerfExtension } from './request/extension.js';
 import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
 import { observeAdapter, choosePlatform } from './request/adapter.js';
@@ -78,6 +78,7 @@ export class PerfRuntime
     @Inject(PERF_SINKS) private readonly sinks: readonly SinkOption[],
     @Optional() @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
     @Optional() @Inject(ModuleRef) private readonly module: ModuleRef,
+    @Optional() @Inject(ApplicationConfig) private readonly config: ApplicationConfig,
     @Optional() @Inject(ModulesContainer) private readonly modules: ModulesContainer,
   ) {
     this.options = options;
@@ -117,9 +118,10 @@ export class PerfRuntime
     requests.platform = platform;
     // The page has nothing to show without a server.
     const ownSinks = platform === null ? [] : this.features.flatMap(({ sink = [] }) => sink);
-    if (recorder.wanted) recorder.use([...resolveSinks(this.sinks, this.module), ...ownSinks]);
+    if (recorder.wanted) recorder.use(resolveSinks(this.sinks, this.module), ownSinks);
     const handlers = controllerMethods(modules);
     routes.findHandler = (...wanted) => findHandler(handlers, ...wanted);
+    routes.pathStarts = listPathStarts(this.config, handlers);
     if (adapter !== null && platform !== null && this.observesRequests())
       observeAdapter(adapter, platform, application);
     for (const feature of this.features) await feature.install?.({ modules, handlers, platform, adapter });

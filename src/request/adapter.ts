@@ -19,15 +19,13 @@ export function choosePlatform(
   const type = adapter.getType();
   if (type === 'fastify') return new FastifyPlatform(adapter.getInstance(), requests, routes);
   if (type === 'express')
-    return new OtherPlatform(adapter, requests, type, (state) =>
-      findExpressRoute(state, routes, !emitsRoutes(adapter)),
-    );
+    return new OtherPlatform(adapter, requests, routes, type, (state) => findExpressRoute(state, routes));
   if (adapter.getHttpServer() instanceof EventEmitter) {
     logger.log(
       `On the HTTP adapter "${type}" everything works but labels for what Nest has not registered, such as static files ` +
         'and routers of the framework: their requests are recorded without a route.',
     );
-    return new OtherPlatform(adapter, requests);
+    return new OtherPlatform(adapter, requests, routes);
   }
   logger.warn(
     `The HTTP adapter "${type}" does not run on a Node.js server: its requests are neither measured nor compressed, and ` +

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestState } from './request-state.js';
-import type { Route, Routes } from './routes.js';
+import { NO_STARTS, type Route, type Routes } from './routes.js';
 
 interface ExpressRequest extends IncomingMessage {
   readonly route?: { readonly path?: unknown };
@@ -11,11 +11,7 @@ interface ExpressRequest extends IncomingMessage {
  * Finds the route of a request that Nest's callback has not named: one of `app.use()` or `app.get()`, as of a GraphQL server; Nest's own
  * where its middleware has answered (`forRoutes()` registers the same path), and before Nest 11.1.4, which has no such callback.
  */
-export function findExpressRoute(
-  { request, closed, status }: RequestState,
-  routes: Routes,
-  isOldNest: boolean,
-): Route | null {
+export function findExpressRoute({ request, closed, status }: RequestState, routes: Routes): Route | null {
   // Express leaves the path of the last middleware on a request that nothing has matched.
   if (request === null || (closed && status === 404)) return null;
   const { route, baseUrl = '' } = request as ExpressRequest;
@@ -24,9 +20,8 @@ export function findExpressRoute(
   // Nest registers middleware of a controller with a slash at the end, and its route without.
   const pattern = `${maskMount(baseUrl)}${path}`.replace(/(?<=.)\/$/, '');
   if (pattern === '') return null;
-  // Nest mounts no routers. A controller without a path of its own would have every route that others have registered.
-  const leastOwnPath = baseUrl !== '' ? null : isOldNest ? 0 : 1;
-  return routes.findFrameworkRoute(request.method, pattern, leastOwnPath);
+  // Nest mounts no routers. A route that the application has registered on Express may end as a handler's path.
+  return routes.findFrameworkRoute(request.method, pattern, baseUrl === '' ? routes.pathStarts : NO_STARTS);
 }
 
 /** A mount path as a label. Express reports it as the client sent it: a segment that may be an id or a secret becomes `*`. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createAnswer, type Answer, type Platform, type RawAnswer } from './platform.js';
 import type { RequestState } from './request-state.js';
-import { ownRoute, type Route, type Routes } from './routes.js';
+import { NO_STARTS, type Route, type Routes } from './routes.js';
 import { findState, type RequestTracker } from './tracker.js';
 
 interface FastifyRequest {
@@ -68,7 +68,7 @@ export class FastifyPlatform implements Platform {
     const { raw, routeOptions } = state.frameworkRequest as FastifyRequest;
     const { url } = routeOptions;
     if (url === undefined) return null;
-    return this.routes.findFrameworkRoute(raw.method, url, this.pathsOfNest.has(url) ? 0 : null);
+    return this.routes.findFrameworkRoute(raw.method, url, this.pathsOfNest.has(url) ? undefined : NO_STARTS);
   }
 
   /** Names the route by a hook of its own: reading `request.routeOptions` would parse the headers of every request. */
@@ -79,8 +79,7 @@ export class FastifyPlatform implements Platform {
     let route: Route | null = null;
     const trigger: OnRequest = (request, _reply, done) => {
       const state = findState(request.raw);
-      route ??=
-        typeof method === 'string' ? routes.findFrameworkRoute(method, url, 0) : routes.findNestRoute('ALL', url);
+      route ??= typeof method === 'string' ? routes.findFrameworkRoute(method, url) : routes.findNestRoute('ALL', url);
       if (state !== null && route !== null) requests.triggered(state, route);
       done();
     };
@@ -88,7 +87,7 @@ export class FastifyPlatform implements Platform {
   }
 
   rawRoute(path: string, answer: RawAnswer): void {
-    const route = ownRoute(path);
+    const route = this.routes.createOwn(path);
     try {
       // Fastify logs each request with its URL, and a URL may contain a token.
       this.application.get(path, { logLevel: 'error' }, async (request, reply) => {

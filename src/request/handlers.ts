@@ -1,5 +1,5 @@
-import { RequestMethod, type Type } from '@nestjs/common';
-import type { ModulesContainer } from '@nestjs/core';
+import { RequestMethod, VersioningType, type Type } from '@nestjs/common';
+import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import type { RouteHandler } from './routes.js';
 import { PerfError } from '../core/perf.error.js';
 import { METHOD_METADATA, MODULE_PATH, PATH_METADATA, SSE_METADATA, VERSION_METADATA } from './nest-metadata.js';
@@ -89,20 +89,21 @@ function normalizePaths(paths: unknown): string[] {
 /**
  * Finds the handler of a route. Nest emits the full path alone, with prefix and version: the handler whose own path is its
  * longest end has declared it, then the one whose version stands before that end. Handlers of one route share a name, and the first's decorators.
- * `leastOwnPath`: shorter paths of handlers are passed over, characters.
+ * `starts`: what may stand before a handler's own path; anything where it is left out.
  */
 export function findHandler(
   methods: readonly ControllerMethod[],
   label: string,
   pattern: string,
-  leastOwnPath = 0,
+  starts?: ReadonlySet<string>,
 ): RouteHandler | null {
   const path = pattern === '/' ? '' : pattern.replace(/\/+$/, '');
   let best: { handler: RouteHandler; length: number; versionLength: number }[] = [];
   for (const { requestMethod, paths, versions, handler } of methods) {
     if (RequestMethod[requestMethod] !== label) continue;
-    for (const { length } of paths.filter((end) => end.length >= leastOwnPath && path.endsWith(end))) {
+    for (const { length } of paths.filter((end) => path.endsWith(end))) {
       const before = path.slice(0, path.length - length);
+      if (starts?.has(before) === false) continue;
       const matched = versions.filter((version) => before.endsWith(version));
       const versionLength = Math.max(0, ...matched.map((version) => version.length));
       const [known] = best;
@@ -112,6 +113,19 @@ export function findHandler(
     }
   }
   return joinHandlers(best.map(({ handler }) => handler));
+}
+
+/** Lists what Nest puts before the own paths of handlers: the global prefix, which some leave out, and a version. */
+export function listPathStarts(config: ApplicationConfig, methods: readonly ControllerMethod[]): ReadonlySet<string> {
+  const versioning = config.getVersioning();
+  const versions: string[] = [''];
+  if (versioning?.type === VersioningType.URI) {
+    const { prefix = 'v', defaultVersion } = versioning;
+    const all = [defaultVersion, ...methods.map((method) => method.versions)].flat();
+    versions.push(...all.flatMap((version) => (typeof version === 'string' ? `/${prefix || ''}${version}` : [])));
+  }
+  const prefixes = ['', ...normalizePaths(config.getGlobalPrefix())];
+  return new Set(prefixes.flatMap((prefix) => versions.map((version) => prefix + version)));
 }
 
 function joinHandlers(handlers: readonly RouteHandler[]): RouteHandler | null {

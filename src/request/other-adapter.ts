@@ -2,7 +2,7 @@ import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { createAnswer, type Answer, type Platform, type RawAnswer } from './platform.js';
 import { confirmRequest, storedRequest, type RequestState } from './request-state.js';
-import { ownRoute, type Route } from './routes.js';
+import type { Route, Routes } from './routes.js';
 import type { RequestTracker } from './tracker.js';
 
 /** Every adapter but Fastify's, through Nest's abstract class alone: Express, Nest's NodeAdapter, one that the application brings. */
@@ -10,6 +10,7 @@ export class OtherPlatform implements Platform {
   constructor(
     readonly application: AbstractHttpAdapter,
     private readonly requests: RequestTracker,
+    private readonly routes: Routes,
     readonly kind: 'express' | 'other' = 'other',
     readonly findRoute: (state: RequestState) => Route | null = () => null,
   ) {}
@@ -28,7 +29,7 @@ export class OtherPlatform implements Platform {
   }
 
   rawRoute(path: string, answer: RawAnswer): void {
-    const route = ownRoute(path);
+    const route = this.routes.createOwn(path);
     const handle = async (request: unknown, response: unknown, next?: (error: unknown) => void): Promise<void> => {
       const state = confirmRequest(request);
       if (state !== null) state.route = route;

@@ -1,4 +1,5 @@
 import { getOrAdd } from '../core/get-or-add.js';
+import { PerfError } from '../core/perf.error.js';
 
 /** The controller method behind a route. One object per method and application. */
 export interface RouteHandler {
@@ -44,13 +45,6 @@ export class Route {
   }
 }
 
-/** Makes the route of one of the module's own paths, which no list of routes contains. */
-export function ownRoute(path: string): Route {
-  const route = new Route('GET', path, null, () => {});
-  route.isOwn = true;
-  return route;
-}
-
 /** The methods of RFC 9110 and 5789, and those Nest can register. Others are counted as `_OTHER`, as OpenTelemetry does. */
 const KNOWN_METHODS = new Set(
   'GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH SEARCH PROPFIND PROPPATCH MKCOL COPY MOVE LOCK UNLOCK QUERY'.split(
@@ -65,6 +59,9 @@ export const methodLabel = (method: string | undefined): string =>
 /** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
 export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && !route.ignored;
 
+/** Stands for a route that Nest has not registered. */
+export const NO_STARTS: ReadonlySet<string> = new Set();
+
 /** Routes beside Nest's: a mounted router's path contains what clients sent, so their number is bounded. */
 const MAX_FRAMEWORK_ROUTES = 200;
 
@@ -72,7 +69,9 @@ const MAX_FRAMEWORK_ROUTES = 200;
 export class Routes {
   readonly all: Route[] = [];
   /** The controller's method behind a request method (`'GET'`, …, or `'ALL'`) and a path of Nest's. Set once controllers are known. */
-  findHandler: (method: string, pattern: string, leastOwnPath?: number) => RouteHandler | null = () => null;
+  findHandler: (method: string, pattern: string, starts?: ReadonlySet<string>) => RouteHandler | null = () => null;
+  /** Lists what Nest may have put before a handler's own path. Set once controllers are known. */
+  pathStarts: ReadonlySet<string> = NO_STARTS;
   /** Called with each new route before it serves: latency sets it, to give the route its counts. Never throws. */
   measure: (route: Route) => void = () => {};
   private unmatchedRoute: Route | null = null;
@@ -80,6 +79,25 @@ export class Routes {
   private readonly ofNest = new Map<string, Map<string, Route>>();
   private readonly ofFramework = new Map<string, Route>();
   private besideNest = 0;
+  private readonly ownPaths = new Set<string>();
+
+  /**
+   * Makes the route of one of the module's own paths, which no list of routes contains.
+   * @throws PERF_ERR_OPTION for a path that another part serves: Express would answer with the first one
+   */
+  createOwn(path: string): Route {
+    if (this.ownPaths.has(path)) {
+      throw new PerfError(
+        'PERF_ERR_OPTION',
+        `Two parts of this module serve GET ${path}. Give \`dashboard\`, which also serves \`/data\` and \`/profile\` below its path, ` +
+          '`snapshotEndpoint` and each sink, as `prometheusSink()`, a `path` of its own.',
+      );
+    }
+    this.ownPaths.add(path);
+    const route = new Route('GET', path, null, () => {});
+    route.isOwn = true;
+    return route;
+  }
 
   create(method: string, pattern: string, handler: RouteHandler | null): Route {
     return new Route(method, pattern, handler, this.announce);
@@ -97,20 +115,16 @@ export class Routes {
   }
 
   /**
-   * The route that the framework has matched: Nest's, where the end of it is a handler's own path of at least `leastOwnPath` characters;
-   * null: it is none of Nest's. Null when too many others are known already.
+   * The route that the framework has matched: Nest's, where the end of it is a handler's own path, and `starts`, where it is given,
+   * has what stands before. Null when too many others are known already.
    */
-  findFrameworkRoute(method: string | undefined, pattern: string, leastOwnPath: number | null): Route | null {
+  findFrameworkRoute(method: string | undefined, pattern: string, starts?: ReadonlySet<string>): Route | null {
     const label = methodLabel(method);
     const key = `${label} ${pattern}`;
     const known = this.ofFramework.get(key);
     if (known !== undefined) return known;
-    const declared =
-      leastOwnPath === null
-        ? undefined
-        : [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'].find(
-            (one) => this.findHandler(one, pattern, leastOwnPath) !== null,
-          );
+    const methods = [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'];
+    const declared = methods.find((one) => this.findHandler(one, pattern, starts) !== null);
     const route =
       declared === undefined
         ? this.createBesideNest(label, pattern)

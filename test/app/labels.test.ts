@@ -206,16 +206,19 @@ describe('labels of what is mounted on Express', () => {
       beforeInit: (app) => {
         const express = app.getHttpAdapter().getInstance() as { get(path: string, serve: typeof answer): void };
         express.get('/raw/:id', answer);
+        express.get('/legacy/plain', answer);
         app.use('/mounted', answer);
         app.use('/old', Router().get('/plain', answer));
       },
     });
-    for (const path of ['/', '/raw/7', '/mounted', '/old/plain']) await (await fetch(built.url + path)).text();
-    expect((await recordsOf(built, 4)).map(({ route, handler }) => [route, handler])).toEqual([
+    for (const path of ['/', '/raw/7', '/mounted', '/old/plain', '/legacy/plain'])
+      await (await fetch(built.url + path)).text();
+    expect((await recordsOf(built, 5)).map(({ route, handler }) => [route, handler])).toEqual([
       ['/', 'RootController.root'],
       ['/raw/:id', null],
       ['/mounted', null],
       ['/old/plain', null],
+      ['/legacy/plain', null],
     ]);
   });
 

@@ -12,6 +12,7 @@ class UsersController {
     return [];
   }
 }
+const answered = async () => ({ status: 200, type: 'text/plain', body: '' });
 const metadata = { controllers: [UsersController] };
 
 describe.each(adapters)('snapshotEndpoint on %s', (adapter) => {
@@ -41,6 +42,17 @@ describe.each(adapters)('snapshotEndpoint on %s', (adapter) => {
     expect(answered.routes.map(({ route, count }) => [route, count])).toEqual([['/users', 1]]);
     expect((await running.requests()).map(({ route }) => route)).toEqual(['/users']);
     await running.close();
+  });
+
+  it.each<[string, PerfModuleOptions]>([
+    ['the page', { dashboard: { path: '/same' } }],
+    ['a sink', { sinks: [{ name: 'own', publish: () => {}, start: (host) => host.get('/same', answered) }] }],
+  ])('is refused on the path of %s', async (_other, perf) => {
+    const snapshotEndpoint = { path: '/same', authorize: () => true };
+    const starting = startApp(adapter, { perf: { ...perf, snapshotEndpoint }, metadata });
+    await expect(starting).rejects.toThrow(
+      /^PERF_ERR_OPTION: Two parts of this module serve GET \/same\. Give `dashboard`, .* a `path` of its own\.$/,
+    );
   });
 
   it('leaves alone what middleware has answered meanwhile', async () => {

@@ -1,7 +1,18 @@
-import { All, Controller, Get, Head, Module, Post, RequestMapping, RequestMethod, Version } from '@nestjs/common';
-import { NestFactory, ModulesContainer, RouterModule } from '@nestjs/core';
+import {
+  All,
+  Controller,
+  Get,
+  Head,
+  Module,
+  Post,
+  RequestMapping,
+  RequestMethod,
+  Version,
+  VersioningType,
+} from '@nestjs/common';
+import { ApplicationConfig, NestFactory, ModulesContainer, RouterModule } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import { controllerMethods, findHandler } from '../../../src/request/handlers.js';
+import { controllerMethods, findHandler, listPathStarts } from '../../../src/request/handlers.js';
 import type { RouteHandler } from '../../../src/request/routes.js';
 
 type Find = (method: string, path: string) => RouteHandler | null;
@@ -110,4 +121,24 @@ describe('handlers that share a method and a path', () => {
   it('share a name, in the order of their registration', async () => {
     expect(nameOf(await handlersOf([First, Second]), 'GET', '/cats')).toBe('First.list | Second.list');
   });
+});
+
+it('what Nest puts before the paths of handlers is the global prefix, a version of the URI, both or nothing', async () => {
+  @Controller({ path: 'cats', version: '2' })
+  class Cats {
+    @Get() list(): void {}
+  }
+  @Module({ controllers: [Cats] })
+  class AppModule {}
+  const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
+  const methods = controllerMethods(app.get(ModulesContainer));
+  await app.close();
+  const config = new ApplicationConfig();
+  config.setGlobalPrefix('/api/');
+  expect([...listPathStarts(config, methods)]).toEqual(['', '/api']);
+  config.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
+  expect([...listPathStarts(config, methods)]).toEqual(['', '/v1', '/v2', '/api', '/api/v1', '/api/v2']);
+  config.enableVersioning({ type: VersioningType.URI, prefix: false });
+  expect([...listPathStarts(config, methods)]).toEqual(['', '/2', '/api', '/api/2']);
+  expect(findHandler(methods, 'GET', '/api/v2/cats', listPathStarts(config, methods))).toBeNull();
 });
