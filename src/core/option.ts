@@ -58,8 +58,14 @@ export function value<T>(expected: string, is: (value: unknown) => boolean, byDe
 
 /** A finite number; above 0 without `min`. */
 export function number(rule: NumberRule): Option<number> {
-  const range = rule.min === undefined ? 'above 0' : `of ${rule.min} or more`;
-  const expected = `${rule.unit} ${range}${rule.max === undefined ? '' : ` and at most ${rule.max}`}`;
+  const { unit, min, max } = rule;
+  const least = min === undefined ? 'above 0' : `of ${min} or more`;
+  const expected =
+    max === undefined
+      ? `${unit} ${least}`
+      : min === undefined
+        ? `${unit} ${least} and at most ${max}`
+        : `${unit} from ${min} to ${max}`;
   const is = (given: unknown): boolean =>
     typeof given === 'number' &&
     Number.isFinite(given) &&

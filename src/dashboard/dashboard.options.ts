@@ -1,3 +1,4 @@
+import { counted } from '../core/figures.js';
 import { authorizeOption } from '../core/guarded.js';
 import { boolean, feature, optional, string, type Option, type Resolved } from '../core/option.js';
 import { duration } from '../core/shared-options.js';
@@ -43,7 +44,7 @@ const token: Option<string | null> = {
   read(given, path) {
     if (given === undefined) return null;
     if (typeof given === 'string' && given.length >= LEAST_LENGTH) return given;
-    const got = typeof given === 'string' ? `one of ${given.length}` : `a ${typeof given}`;
+    const got = typeof given === 'string' ? counted(given.length, 'character') : `a ${typeof given}`;
     throw new PerfError('PERF_ERR_OPTION', `\`${path}\` must be ${this.expected}, got ${got}.`);
   },
 };

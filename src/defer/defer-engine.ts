@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { counted } from '../core/figures.js';
 import { getOrAdd } from '../core/get-or-add.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -158,15 +159,15 @@ export class DeferEngine {
     const startedMs = performance.now();
     await this.finish(deadlineMs);
     this.closed = true;
-    const closing = `were cut off after ${deadlineMs} ms`;
+    const cutAfter = `Cut off after ${deadlineMs} ms:`;
     const inProcess = [
       ...this.queue.close(CUT_OFF),
       ...this.allLanes().flatMap((lane) => lane.dropAll(CUT_OFF)),
       ...Array.from(this.jobs.values(), (outbox) => outbox.close(CUT_OFF)).flat(),
     ];
-    this.reportCut(`deferred tasks ${closing}`, inProcess, 'make the work durable');
+    this.reportCut(cutAfter, 'deferred task', inProcess, 'make the work durable');
     const unstored = durable?.close(CUT_OFF) ?? [];
-    this.reportCut(`durable jobs that were not stored ${closing}`, unstored, 'give the store a `spillPath`');
+    this.reportCut(cutAfter, 'unstored durable job', unstored, 'give the store a `spillPath`');
     const { entries, files } = durable?.onDisk ?? { entries: 0, files: 0 };
     if (entries + files > 0) {
       const more = files > 0 ? `, and ${files} files of earlier processes,` : '';
@@ -178,16 +179,17 @@ export class DeferEngine {
     await durable?.closeStore(Math.max(LAST_WORD_MS, leftMs));
   }
 
-  private reportCut(what: string, names: readonly string[], advice: string): void {
+  private reportCut(cutAfter: string, what: string, names: readonly string[], advice: string): void {
     if (names.length === 0) return;
-    const message = `${names.length} ${what}: ${countNames(names)}. Raise \`defer.drainTimeoutMs\`, or ${advice}.`;
-    this.shared.report(what, message);
+    const cut = `${cutAfter} ${counted(names.length, what)}: ${countNames(names)}`;
+    this.shared.report(`${cutAfter} ${what}`, `${cut}. Raise \`defer.drainTimeoutMs\`, or ${advice}.`);
   }
 
   private reportWaits(deadlineMs: number): void {
     const { pending, running } = this.stats();
     const handlers = Math.max(this.runningHandlers, this.undecided.size);
-    const waits = `${handlers} handlers and ${pending + running + this.counters.runningJobs} deferred tasks`;
+    const tasks = pending + running + this.counters.runningJobs;
+    const waits = `${counted(handlers, 'handler')} and ${counted(tasks, 'deferred task')}`;
     this.shared.report('the shutdown waits', `The shutdown waits for ${waits}, ${deadlineMs} ms at the most.`);
   }
 

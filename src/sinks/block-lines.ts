@@ -1,6 +1,7 @@
+import { counted } from '../core/figures.js';
 import { innermostCall } from '../core/innermost-call.js';
 import type { BlockRecord } from '../core/record.js';
-import { counted, nameRoute, describeSize } from './names.js';
+import { nameRoute, describeSize } from './names.js';
 import { timesMore, type Repeated } from './repeats.js';
 
 /** The line of a block, and the curl line below it. */

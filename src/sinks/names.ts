@@ -9,6 +9,3 @@ export function describeSize(note: SizeNote | null): string {
   const rows = note?.rows === undefined ? '' : `, ${note.rows} rows`;
   return note?.bytes === undefined ? rows : `${rows}, ${note.bytes} bytes`;
 }
-
-/** `1 error`, `2 errors` */
-export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;

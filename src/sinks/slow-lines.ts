@@ -1,5 +1,6 @@
+import { counted } from '../core/figures.js';
 import type { RequestRecord } from '../core/record.js';
-import { counted, nameRoute, describeSize } from './names.js';
+import { nameRoute, describeSize } from './names.js';
 import type { Repeated } from './repeats.js';
 
 export function slowText(record: RequestRecord, withUnit: boolean): string {

@@ -1,9 +1,9 @@
-import { percent } from '../core/figures.js';
+import { counted, percent } from '../core/figures.js';
 import type { BlockRecord } from '../core/record.js';
 import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
 import { isTraffic, isWork } from '../core/work-methods.js';
-import { counted, nameRoute } from './names.js';
+import { nameRoute } from './names.js';
 import { findWait, quantileMs, RouteWindows } from './window.js';
 
 const SHOWN_ROUTES = 3;

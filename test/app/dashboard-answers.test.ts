@@ -194,7 +194,7 @@ it.each([
     '`dashboard.authorize` must be a function of the request that answers with a boolean, got `true`',
   ],
   [{ tokenTtlMs: 0 }, '`dashboard.tokenTtlMs` must be a number of milliseconds above 0, got `0`'],
-  [{ token: 'x' }, '`dashboard.token` must be a text of at least 16 characters, got one of 1.'],
+  [{ token: 'x' }, '`dashboard.token` must be a text of at least 16 characters, got 1 character.'],
   [{ tokens: 'x' }, '`dashboard.tokens` is not an option. Known options: '],
   ['yes', '`dashboard` must be `true`, `false` or an object, got `"yes"`'],
 ])('refuses %j at boot', async (dashboard, message) => {

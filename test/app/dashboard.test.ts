@@ -104,7 +104,7 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     const { url } = await listeningApp(adapterOf(adapter), { metadata, perf, nest: { logger: lines } });
     expect((await dataOf(url, 'of-the-environment')).process.pid).toBe(process.pid);
     vi.stubEnv('PERF_TOKEN', 'guessed');
-    const message = 'must be a text of at least 16 characters, got one of 7.';
+    const message = 'must be a text of at least 16 characters, got 7 characters.';
     await expect(buildApp(adapterOf(adapter), { metadata, perf })).rejects.toThrow(`\`PERF_TOKEN\` ${message}`);
     await expect(buildApp(adapterOf(adapter), { metadata, perf: { dashboard: { token: 'guessed' } } })).rejects.toThrow(
       `\`dashboard.token\` ${message}`,

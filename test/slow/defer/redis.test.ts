@@ -220,7 +220,7 @@ describe('deferred work while Redis fails', () => {
     await running.close();
     expect(performance.now() - startedMs).toBeLessThan(5_000);
     expect(warnings).toContain(
-      '3 deferred tasks were cut off after 100 ms: mail/welcome (3). Raise `defer.drainTimeoutMs`, or make the work durable.',
+      'Cut off after 100 ms: 3 deferred tasks: mail/welcome (3). Raise `defer.drainTimeoutMs`, or make the work durable.',
     );
     expect(deferrer.stats()).toMatchObject({ accepted: 3, dropped: 3, pending: 0 });
   });

@@ -58,14 +58,8 @@ describe('the compression options', () => {
   });
 
   it.each([
-    [
-      { levels: { br: 12 } },
-      '`compression.levels.br` must be a whole number of 0 or more and at most 11, got `12` (number).',
-    ],
-    [
-      { levels: { gzip: 0 } },
-      '`compression.levels.gzip` must be a whole number of 1 or more and at most 9, got `0` (number).',
-    ],
+    [{ levels: { br: 12 } }, '`compression.levels.br` must be a whole number from 0 to 11, got `12` (number).'],
+    [{ levels: { gzip: 0 } }, '`compression.levels.gzip` must be a whole number from 1 to 9, got `0` (number).'],
     [
       { thresholdBytes: -1 },
       '`compression.thresholdBytes` must be a whole number of bytes of 0 or more, got `-1` (number).',

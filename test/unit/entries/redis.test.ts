@@ -69,11 +69,7 @@ it.each(['shop', '{}', '{shop', '{}{shop}'])('a queue has a hash tag in a Cluste
 it.each([
   ['cache.maxBytes', (maxBytes: never) => cache({ maxBytes }), 'above 0'],
   ['record.maxBytes', (maxBytes: never) => record({ directory: '/tmp', maxBytes }), 'above 0'],
-  [
-    'record.maxBodyBytes',
-    (maxBodyBytes: never) => record({ directory: '/tmp', maxBodyBytes }),
-    'of 0 or more and at most 1000000',
-  ],
+  ['record.maxBodyBytes', (maxBodyBytes: never) => record({ directory: '/tmp', maxBodyBytes }), 'from 0 to 1000000'],
   [
     'bullmqStore.spillMaxBytes',
     (spillMaxBytes: never) => bullmqStore({ connection: {}, spillMaxBytes }),
@@ -122,4 +118,9 @@ it('reads a URL as ioredis does', () => {
     db: 2,
     keyPrefix: 'app:',
   });
+});
+
+it('redisHistory() says where it found no Redis', async () => {
+  const store = redisHistory({ connection: { host: '127.0.0.1', port: 1 } });
+  await expect(store.open({} as never)).rejects.toThrow('connect ECONNREFUSED 127.0.0.1:1');
 });

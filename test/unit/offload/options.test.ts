@@ -23,10 +23,7 @@ describe('offload()', () => {
       { module: new URL('https://example.org/a.js') },
       '`offload.module` must be a file URL or an absolute path, got an object.',
     ],
-    [
-      { module, threads: 0 },
-      '`offload.threads` must be a whole number of threads of 1 or more and at most 1000, got `0` (number).',
-    ],
+    [{ module, threads: 0 }, '`offload.threads` must be a whole number of threads from 1 to 1000, got `0` (number).'],
     [
       { module, maxPending: -1 },
       '`offload.maxPending` must be a whole number of calls of 0 or more, got `-1` (number).',
@@ -39,10 +36,7 @@ describe('offload()', () => {
       { module, heapLimitMb: '64' },
       '`offload.heapLimitMb` must be a number of megabytes above 0, got `"64"` (string).',
     ],
-    [
-      { module, warm: 1.5 },
-      '`offload.warm` must be a whole number of threads of 0 or more and at most 1000, got `1.5` (number).',
-    ],
+    [{ module, warm: 1.5 }, '`offload.warm` must be a whole number of threads from 0 to 1000, got `1.5` (number).'],
     [{ module, inline: 'yes' }, '`offload.inline` must be `true` or `false`, got `"yes"` (string).'],
     [{ module, thread: 2 }, '`offload.thread` is not an option. Known options: '],
   ])('refuses %o', (options, message) => {

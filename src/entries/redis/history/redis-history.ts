@@ -54,15 +54,16 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
 
 async function connect(connection: RedisCacheConnection): Promise<Redis> {
   const client = await makeClient(connection, OVERRIDES, NEEDED_BY);
-  // Errors are reported by whoever waits for a command.
-  client.on('error', () => {});
+  // Errors are reported by whoever waits for a command; why a connection failed is in this event alone.
+  let refusal: unknown = null;
+  client.on('error', (error) => (refusal = error));
   try {
     if (await within(CONNECT_MS, () => client.connect())) return client;
     throw new Error(`no connection within ${CONNECT_MS} ms`);
   } catch (error) {
     // Nothing of this client stays: the next minute brings another.
     client.disconnect();
-    throw error;
+    throw refusal ?? error;
   }
 }
 

@@ -30,7 +30,7 @@ it('a shutdown that waits for a durable job counts it', async () => {
   await until('it to run', () => finish !== null);
   const drained = engine.drain(60_000);
   await until('what it says', () => reports.length > 0);
-  expect(reports).toEqual(['The shutdown waits for 0 handlers and 1 deferred tasks, 60000 ms at the most.']);
+  expect(reports).toEqual(['The shutdown waits for 0 handlers and 1 deferred task, 60000 ms at the most.']);
   finish!();
   await drained;
 });

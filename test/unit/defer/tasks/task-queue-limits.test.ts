@@ -90,7 +90,7 @@ describe('drain', () => {
     expect(performance.now() - startedMs).toBeLessThan(10_000);
     expect(aborted).toBe(true);
     expect(reports.at(-1)).toBe(
-      '3 deferred tasks were cut off after 50 ms: SendReceipt, Audit (2). Raise `defer.drainTimeoutMs`, or make the work durable.',
+      'Cut off after 50 ms: 3 deferred tasks: SendReceipt, Audit (2). Raise `defer.drainTimeoutMs`, or make the work durable.',
     );
     expect(engine.stats()).toMatchObject({ accepted: 3, failed: 1, dropped: 2, pending: 0, running: 0 });
   });
@@ -102,7 +102,7 @@ describe('drain', () => {
     defer(() => new Promise<void>((resolve) => (finish = resolve)));
     const drained = engine.drain(60_000);
     await until('what it says', () => reports.length > 0);
-    expect(reports).toEqual(['The shutdown waits for 1 handlers and 1 deferred tasks, 60000 ms at the most.']);
+    expect(reports).toEqual(['The shutdown waits for 1 handler and 1 deferred task, 60000 ms at the most.']);
     ended();
     finish();
     await drained;

@@ -68,8 +68,8 @@ describe('prometheusSink', () => {
 
   it.each([
     [{ path: 'metrics' }, '`prometheusSink.path` must be a path that begins with `/`, got `"metrics"` (string).'],
-    [{ port: 70_000 }, '`prometheusSink.port` must be a port of 0 or more and at most 65535, got `70000` (number).'],
-    [{ port: '9464' }, '`prometheusSink.port` must be a port of 0 or more and at most 65535, got `"9464"` (string).'],
+    [{ port: 70_000 }, '`prometheusSink.port` must be a port from 0 to 65535, got `70000` (number).'],
+    [{ port: '9464' }, '`prometheusSink.port` must be a port from 0 to 65535, got `"9464"` (string).'],
     [
       { prefix: 'my-shop_' },
       '`prometheusSink.prefix` must be the beginning of a metric name: letters, digits and `_`, no digit first, got `"my-shop_"` (string).',
