@@ -27,7 +27,7 @@ export interface CompressionOptions {
   encodings?: readonly ContentCoding[];
   /**
    * Fixed levels, for bodies of every size; `gzip` counts for deflate too. Above br 6, gzip 7 or zstd 12 the boot stops.
-   * @default by size: zstd 3 (1 up to 64 KB), br 4 (3 above 1 MB), gzip 6 (1 above 256 KB); for shared answers zstd 9, br 5, gzip 6
+   * @default by size: zstd 3 (1 up to 64 KB), br 4 (3 up to 16 KB and above 1 MB), gzip 6 (1 above 256 KB); for shared answers zstd 9, br 5, gzip 6
    */
   levels?: { zstd?: number; br?: number; gzip?: number };
   /**

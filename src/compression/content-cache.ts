@@ -35,8 +35,8 @@ export const normalizeText = (chunk: Body, encoding: unknown): Body =>
     ? chunk
     : toBytes(chunk, encoding);
 
-/** A strong entity tag of an unencoded body: its length and CRC-32. The cache itself compares whole bodies. */
-export const makeTag = (body: Body): string => `"${body.length.toString(36)}-${crc32(body).toString(36)}"`;
+/** A strong entity tag of an unencoded body: its bytes' number and CRC-32. The cache itself compares whole bodies. */
+export const makeTag = (body: Body): string => `"${Buffer.byteLength(body).toString(36)}-${crc32(body).toString(36)}"`;
 
 /** Objects, map slots and headers of one entry, bytes: without it small entries would be unbounded. */
 const OVERHEAD_BYTES = 1024;

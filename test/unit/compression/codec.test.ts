@@ -21,6 +21,8 @@ describe('levels', () => {
     expect(chooseLevel('zstd', 64 * 1024, 'once', none)).toBe(1);
     expect(chooseLevel('zstd', 64 * 1024 + 1, 'once', none)).toBe(3);
     expect(chooseLevel('zstd', 5 * MIB, 'once', none)).toBe(3);
+    expect(chooseLevel('br', 16 * 1024, 'once', none)).toBe(3);
+    expect(chooseLevel('br', 16 * 1024 + 1, 'once', none)).toBe(4);
     expect(chooseLevel('br', MIB, 'once', none)).toBe(4);
     expect(chooseLevel('br', MIB + 1, 'once', none)).toBe(3);
     expect(chooseLevel('gzip', 256 * 1024, 'once', none)).toBe(6);
