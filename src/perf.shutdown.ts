@@ -125,15 +125,15 @@ export class Shutdown {
     const lastFirst = features().toReversed();
     for (const feature of lastFirst)
       await this.isolated('draining', () => feature.drain?.(this.drainLeftMs, this.flushLeftMs));
-    this.mark('drained');
+    this.mark('drained deferred work');
     await this.isolated('flushing', () => application.recorder.close(this.flushLeftMs));
     for (const feature of lastFirst) await this.isolated('closing', () => feature.close?.(this.flushLeftMs));
-    this.mark('flushed');
+    this.mark('flushed records');
     const tookMs = application.nowMs() - this.closingMs!;
     // Without `closing()`, the boot has failed: its error is in the log.
     if (options.enabled && isOrderly)
       application.logger.log(
-        `Shutdown: not ready, ${this.steps.join(', ')}. ${seconds(tookMs)} from closing the server on, ${seconds(this.totalMs)} at most.`,
+        `Shutdown: ${this.steps.join(', ')}. From closing the server on it took ${seconds(tookMs)}, of ${seconds(this.totalMs)} at most.`,
       );
   }
 

@@ -94,7 +94,7 @@ describe.each(adapters)('the end of an application on %s', (adapter) => {
     const [line, ...more] = lines('log').filter((text) => text.startsWith('Shutdown: '));
     expect(more).toEqual([]);
     expect(line).toMatch(
-      /^Shutdown: not ready, (?:waited \d\.\d s, )*waited (\d\.\d) s, closed the server \d\.\d s, drained \d\.\d s, flushed \d\.\d s\. \d\.\d s from closing the server on, 11\.0 s at most\.$/,
+      /^Shutdown: (?:waited \d\.\d s, )*waited (\d\.\d) s, closed the server \d\.\d s, drained deferred work \d\.\d s, flushed records \d\.\d s\. From closing the server on it took \d\.\d s, of 11\.0 s at most\.$/,
     );
     expect(Number(/waited (\S+) s, closed/.exec(line!)![1])).toBeGreaterThanOrEqual(0.1);
   });
