@@ -115,7 +115,7 @@ export function findHandler(
   return joinHandlers(best.map(({ handler }) => handler));
 }
 
-/** Lists what Nest puts before the own paths of handlers: the global prefix, which some leave out, and a version. */
+/** Lists what Nest puts before the own paths of handlers: the global prefix, which some may be excluded from, and a version. */
 export function listPathStarts(config: ApplicationConfig, methods: readonly ControllerMethod[]): ReadonlySet<string> {
   const versioning = config.getVersioning();
   const versions: string[] = [''];
@@ -124,7 +124,8 @@ export function listPathStarts(config: ApplicationConfig, methods: readonly Cont
     const all = [defaultVersion, ...methods.map((method) => method.versions)].flat();
     versions.push(...all.flatMap((version) => (typeof version === 'string' ? `/${prefix || ''}${version}` : [])));
   }
-  const prefixes = ['', ...normalizePaths(config.getGlobalPrefix())];
+  const isExcluded = (config.getGlobalPrefixOptions().exclude ?? []).length > 0;
+  const prefixes = [...normalizePaths(config.getGlobalPrefix()), ...(isExcluded ? [''] : [])];
   return new Set(prefixes.flatMap((prefix) => versions.map((version) => prefix + version)));
 }
 

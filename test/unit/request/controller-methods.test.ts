@@ -123,7 +123,7 @@ describe('handlers that share a method and a path', () => {
   });
 });
 
-it('what Nest puts before the paths of handlers is the global prefix, a version of the URI, both or nothing', async () => {
+it('what Nest puts before the paths of handlers is the global prefix, unless it excludes some, and a version of the URI', async () => {
   @Controller({ path: 'cats', version: '2' })
   class Cats {
     @Get() list(): void {}
@@ -134,11 +134,16 @@ it('what Nest puts before the paths of handlers is the global prefix, a version 
   const methods = controllerMethods(app.get(ModulesContainer));
   await app.close();
   const config = new ApplicationConfig();
+  expect([...listPathStarts(config, methods)]).toEqual(['']);
   config.setGlobalPrefix('/api/');
-  expect([...listPathStarts(config, methods)]).toEqual(['', '/api']);
+  expect([...listPathStarts(config, methods)]).toEqual(['/api']);
   config.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
-  expect([...listPathStarts(config, methods)]).toEqual(['', '/v1', '/v2', '/api', '/api/v1', '/api/v2']);
+  expect([...listPathStarts(config, methods)]).toEqual(['/api', '/api/v1', '/api/v2']);
+  config.setGlobalPrefixOptions({
+    exclude: [{ path: 'health', requestMethod: RequestMethod.GET, pathRegex: /health/ }],
+  });
+  expect([...listPathStarts(config, methods)]).toEqual(['/api', '/api/v1', '/api/v2', '', '/v1', '/v2']);
   config.enableVersioning({ type: VersioningType.URI, prefix: false });
-  expect([...listPathStarts(config, methods)]).toEqual(['', '/2', '/api', '/api/2']);
+  expect([...listPathStarts(config, methods)]).toEqual(['/api', '/api/2', '', '/2']);
   expect(findHandler(methods, 'GET', '/api/v2/cats', listPathStarts(config, methods))).toBeNull();
 });
