@@ -1,6 +1,16 @@
 import { compressionFeature } from './compression/compression.feature.js';
 import type { CompressionOptions } from './compression/compression.options.js';
-import { boolean, number, object, optional, string, value, type Option, type Resolved } from './core/option.js';
+import {
+  boolean,
+  describe,
+  number,
+  object,
+  optional,
+  string,
+  value,
+  type Option,
+  type Resolved,
+} from './core/option.js';
 import { PerfError } from './core/perf.error.js';
 import { timeout } from './core/shared-options.js';
 import { inOffloadThread } from './core/offload-thread.js';
@@ -201,9 +211,21 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   const namedOff = readNamedOff();
   const off = namedOff.filter((name) => !KEPT_ON.has(name));
   const resolved = withoutFeatures({ ...read, namedOff, livenessAt: findLivenessAddress(read) }, off);
-  if (!resolved.enabled || process.env['NESTJS_PERF'] === 'off' || inOffloadThread()) return switchedOff(resolved);
+  if (isSwitchedOff() || !resolved.enabled || inOffloadThread()) return switchedOff(resolved);
   const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
+}
+
+/** @throws PERF_ERR_OPTION for any other word: a kill switch that does nothing is noticed too late */
+function isSwitchedOff(): boolean {
+  const given = process.env['NESTJS_PERF'] ?? '';
+  const word = given.trim().toLowerCase();
+  if (['off', 'false', '0'].includes(word)) return true;
+  if (['', 'on', 'true', '1'].includes(word)) return false;
+  throw new PerfError(
+    'PERF_ERR_OPTION',
+    `The environment variable NESTJS_PERF must be \`off\` or \`on\`, got ${describe(given)}.`,
+  );
 }
 
 const OFF_VARIABLE = 'NESTJS_PERF_OFF';

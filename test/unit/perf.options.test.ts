@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PerfError } from '../../src/core/perf.error.js';
 import { resolveOptions } from '../../src/perf.options.js';
 import { aSink, off, rejected } from './rejected-options.js';
@@ -104,5 +104,29 @@ describe('the options as a whole', () => {
   it('never show what an object or a long text holds', () => {
     expect(messageOf({ sinks: { token: 'secret' } })).not.toContain('secret');
     expect(messageOf({ flushTimeoutMs: 'x'.repeat(10_000) }).length).toBeLessThan(200);
+  });
+});
+
+describe('the environment variable NESTJS_PERF', () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it.each([
+    ['off', false],
+    ['OFF', false],
+    ['false', false],
+    ['0', false],
+    ['', true],
+    ['on', true],
+    ['1', true],
+  ])('%j: measured is %j', (given, enabled) => {
+    vi.stubEnv('NESTJS_PERF', given);
+    expect(resolveOptions({}).enabled).toBe(enabled);
+  });
+
+  it('stops the boot with another word', () => {
+    vi.stubEnv('NESTJS_PERF', 'disabled');
+    expect(() => resolveOptions({})).toThrow(
+      'PERF_ERR_OPTION: The environment variable NESTJS_PERF must be `off` or `on`, got `"disabled"` (string).',
+    );
   });
 });
