@@ -21,6 +21,8 @@ export class Route {
   ignored = false;
   /** Counts of latency, to which the event loop adds what its requests have blocked; null while it is not measured. */
   stats: { blockedMs: number } | null = null;
+  /** Sums of its requests' times: a `RouteTimes` of src/upstream, which this folder may not import; null before one has ended. */
+  times: object | null = null;
   private otherMethods: Map<string, Route> | null = null;
 
   constructor(

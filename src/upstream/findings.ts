@@ -1,7 +1,6 @@
 import { percent } from '../core/figures.js';
 import type { Finding } from '../core/snapshot.js';
-import type { Route } from '../request/routes.js';
-import type { RouteTimes } from './request-time.js';
+import { readTimes } from './request-time.js';
 import type { Target } from './target.js';
 
 /** Fewer requests are no evidence. */
@@ -12,19 +11,17 @@ const MIN_ROUNDS = 3;
 const MIN_POOL_WAIT_MS = 5;
 const MIN_POOL_WAIT_SHARE = 0.2;
 
-type Times = ReadonlyMap<Route, RouteTimes>;
-
-export const listFindings = (targets: readonly Target[], times: Times): Finding[] => [
-  ...repeatedCalls(targets, times),
-  ...poolWaits(targets, times),
+export const listFindings = (targets: readonly Target[]): Finding[] => [
+  ...repeatedCalls(targets),
+  ...poolWaits(targets),
 ];
 
 /** N+1: routes that repeat one call to an upstream in a request. */
-function* repeatedCalls(targets: readonly Target[], times: Times): Generator<Finding> {
+function* repeatedCalls(targets: readonly Target[]): Generator<Finding> {
   for (const { name, routes } of targets) {
     for (const [route, { calls, rounds, waitMs }] of routes) {
       // Requests without a call are part of the average.
-      const { ended, durationMs } = times.get(route)!;
+      const { ended, durationMs } = readTimes(route)!;
       if (ended < MIN_REQUESTS || rounds / ended < MIN_ROUNDS) continue;
       const asks = route.name;
       const text =
@@ -36,13 +33,13 @@ function* repeatedCalls(targets: readonly Target[], times: Times): Generator<Fin
 }
 
 /** Routes that wait for a connection, while the queries themselves may be fast. The longest wait in all comes first. */
-function poolWaits(targets: readonly Target[], times: Times): Finding[] {
+function poolWaits(targets: readonly Target[]): Finding[] {
   const found: { readonly finding: Finding; readonly waitMs: number }[] = [];
   for (const { pools, routes } of targets) {
     if (pools === null) continue;
     const { max, total } = pools.size();
     for (const [route, { wallMs, poolWaitMs }] of routes) {
-      const { ended, durationMs } = times.get(route)!;
+      const { ended, durationMs } = readTimes(route)!;
       const meanMs = poolWaitMs / ended;
       if (ended < MIN_REQUESTS || meanMs < MIN_POOL_WAIT_MS || poolWaitMs / durationMs < MIN_POOL_WAIT_SHARE) continue;
       const asks = route.name;

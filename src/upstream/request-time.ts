@@ -1,6 +1,7 @@
 import { LinkedList, type Linked } from '../core/linked-list.js';
 import type { RequestTime, UpstreamUse } from '../core/record.js';
 import type { TimeSplit } from '../request/request-state.js';
+import type { Route } from '../request/routes.js';
 import type { Target } from './target.js';
 
 /** The loop's clocks, milliseconds. */
@@ -192,17 +193,38 @@ export class RequestCalls {
 }
 
 const NO_CALLS = { upstreamMs: 0, upstreamIdleMs: 0, poolWaitMs: 0, poolWaitIdleMs: 0 };
-const NO_TIME = { upstreamMs: 0, poolWaitMs: 0, idleMs: 0, busyMs: 0, upstreamBusyMs: 0, unplacedCalls: 0 };
 
 /** Splits the time of one request. */
 export class RequestTimer implements TimeSplit {
   calls: RequestCalls | null = null;
-  time: RequestTime = NO_TIME;
+  // As of the request's end: 0 milliseconds until then.
+  private durationMs = 0;
+  private idleMsAtEnd = 0;
+  private unplacedAtEnd: number;
 
   constructor(
     private readonly idleMsAtStart: number,
     private readonly unplacedAtStart: number,
-  ) {}
+  ) {
+    this.unplacedAtEnd = unplacedAtStart;
+  }
+
+  ended(durationMs: number, loopIdleMs: number, unplaced: number): void {
+    this.durationMs = durationMs;
+    this.idleMsAtEnd = loopIdleMs;
+    this.unplacedAtEnd = unplaced;
+  }
+
+  /** Milliseconds of the request in which the event loop was busy, where it has made no call. */
+  get busyMs(): number {
+    const idleMs = Math.max(0, this.idleMsAtEnd - this.idleMsAtStart);
+    return Math.max(0, this.durationMs - idleMs);
+  }
+
+  /** Made on demand, as {@link upstream}. */
+  get time(): RequestTime {
+    return this.split(this.durationMs, this.idleMsAtEnd, this.unplacedAtEnd);
+  }
 
   /** Made on demand: most requests have no record. */
   get upstream(): readonly UpstreamUse[] {
@@ -243,6 +265,12 @@ export class RouteTimes {
   /** The part of it in which a call was under way. */
   upstreamBusyMs = 0;
 
+  /** A request that has made no call and waited for no connection. */
+  addBusy(busyMs: number): void {
+    this.count += 1;
+    this.busyMs += busyMs;
+  }
+
   add({ upstreamMs, poolWaitMs, busyMs, upstreamBusyMs }: RequestTime): void {
     this.count += 1;
     this.upstreamMs += upstreamMs;
@@ -251,3 +279,6 @@ export class RouteTimes {
     this.upstreamBusyMs += upstreamBusyMs;
   }
 }
+
+/** The times of a route; null before one of its requests has ended. */
+export const readTimes = (route: Route): RouteTimes | null => route.times as RouteTimes | null;

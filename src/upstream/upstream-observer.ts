@@ -17,6 +17,7 @@ import { listFindings } from './findings.js';
 import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
 import type { upstreamOption } from './upstream.options.js';
+import { readTimes } from './request-time.js';
 import { settling } from './watch/surround.js';
 import { WatchedClients } from './watch/watched-clients.js';
 import { routeTime, routeUpstreams, upstreamSnapshot } from './upstream-snapshot.js';
@@ -67,7 +68,7 @@ export class UpstreamObserver extends Upstream implements Feature, RouteTimeFigu
   }
 
   readTime(routes: readonly Route[], blockedMs: number): RouteTime | null {
-    return routeTime(routes, this.routeTimes, this.shares, blockedMs);
+    return routeTime(routes, this.shares, blockedMs);
   }
 
   readUpstream(routes: readonly Route[], count: number): RouteUpstream[] {
@@ -75,8 +76,8 @@ export class UpstreamObserver extends Upstream implements Feature, RouteTimeFigu
   }
 
   readTotals(route: Route): RouteTimeTotals | null {
-    const times = this.routeTimes.get(route);
-    return times === undefined ? null : Object.assign({ ownMs: this.shares?.sampledMs(route) ?? null }, times);
+    const times = readTimes(route);
+    return times === null ? null : Object.assign({ ownMs: this.shares?.sampledMs(route) ?? null }, times);
   }
 
   *readCalls(route: Route): Generator<RouteCalls> {
@@ -88,7 +89,7 @@ export class UpstreamObserver extends Upstream implements Feature, RouteTimeFigu
 
   snapshot(): Pick<PerfSnapshot, 'upstream' | 'findings'> {
     const { all } = this.targets;
-    return { upstream: upstreamSnapshot(all), findings: listFindings(all, this.routeTimes) };
+    return { upstream: upstreamSnapshot(all), findings: listFindings(all) };
   }
 
   drain(): void {

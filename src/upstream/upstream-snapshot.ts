@@ -1,7 +1,7 @@
 import type { LoopShares } from '../ports/loop-profile.js';
 import type { Route } from '../request/routes.js';
 import type { RouteTime, RouteUpstream, UpstreamSnapshot } from '../core/snapshot.js';
-import type { RouteTimes } from './request-time.js';
+import { readTimes, type RouteTimes } from './request-time.js';
 import type { Target } from './target.js';
 
 export function upstreamSnapshot(targets: readonly Target[]): UpstreamSnapshot[] {
@@ -35,13 +35,8 @@ export function routeUpstreams(targets: readonly Target[], of: readonly Route[],
  * Mean times of a request of these routes; null before one has completed. Without samples (`shares` null), `blockedMs` of proven
  * blocks stands for the own CPU time.
  */
-export function routeTime(
-  routes: readonly Route[],
-  all: ReadonlyMap<Route, RouteTimes>,
-  shares: LoopShares | null,
-  blockedMs: number,
-): RouteTime | null {
-  const known = routes.flatMap((route) => all.get(route) ?? []);
+export function routeTime(routes: readonly Route[], shares: LoopShares | null, blockedMs: number): RouteTime | null {
+  const known = routes.flatMap((route) => readTimes(route) ?? []);
   const sum = (of: (times: RouteTimes) => number): number => known.reduce((total, times) => total + of(times), 0);
   const count = sum((times) => times.count);
   if (count === 0) return null;

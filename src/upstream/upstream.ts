@@ -1,20 +1,16 @@
-import { getOrAdd } from '../core/get-or-add.js';
 import type { RequestTime } from '../core/record.js';
 import { requestContext, type RequestState } from '../request/request-state.js';
 import { isMeasured, type Route } from '../request/routes.js';
 import type { RequestTracker } from '../request/tracker.js';
-import { Call, RequestCalls, RequestTimer, RouteTimes, type LoopClock } from './request-time.js';
+import { Call, readTimes, RequestCalls, RequestTimer, RouteTimes, type LoopClock } from './request-time.js';
 import { Pools, type PoolSize } from './pool.js';
 import type { Target, Targets } from './target.js';
 
 /** `timing` is an interface there, since the request room imports nothing from here: this class alone sets it. */
 const readTimer = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
 
-const startTimes = (): RouteTimes => new RouteTimes();
-
 /** Counts every call that the application makes, for its target and for the request in whose async context it is made. */
 export class Upstream {
-  readonly routeTimes = new Map<Route, RouteTimes>();
   private unplaced = 0;
 
   constructor(
@@ -34,14 +30,17 @@ export class Upstream {
     const { calls } = timer;
     const durationMs = state.endedMs - state.startedMs;
     calls?.close(state.endedMs);
-    timer.time = timer.split(durationMs, this.clock.idleMs(), this.unplaced);
+    timer.ended(durationMs, this.clock.idleMs(), this.unplaced);
     const { route } = state;
     if (route === null) return;
-    if (calls !== null && isMeasured(route)) addToTargets(timer.time, calls, route);
-    const times = getOrAdd(this.routeTimes, route, startTimes);
+    const times = readTimes(route) ?? startTimes(route);
     times.ended += 1;
     times.durationMs += durationMs;
-    if (!state.aborted) times.add(timer.time);
+    if (calls !== null) {
+      const { time } = timer;
+      if (isMeasured(route)) addToTargets(time, calls, route);
+      if (!state.aborted) times.add(time);
+    } else if (!state.aborted) times.addBusy(timer.busyMs);
   }
 
   splitSoFar(state: RequestState): RequestTime | null {
@@ -105,6 +104,12 @@ export class Upstream {
     const timer = readTimer(state);
     return timer && (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
   }
+}
+
+function startTimes(route: Route): RouteTimes {
+  const times = new RouteTimes();
+  route.times = times;
+  return times;
 }
 
 function addToTargets({ upstreamMs, poolWaitMs }: RequestTime, { uses }: RequestCalls, route: Route): void {

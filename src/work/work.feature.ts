@@ -61,6 +61,8 @@ export class WorkFeature implements Feature, Works {
 
   /** A step of the pipeline. */
   ended(state: RequestState): void {
+    // An HTTP request is no call.
+    if (state.request !== null) return;
     const call = this.calls.get(state);
     if (call === undefined) return;
     this.calls.delete(state);

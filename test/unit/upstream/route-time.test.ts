@@ -5,7 +5,8 @@ import type { Estimate } from '../../../src/core/snapshot.js';
 import { RouteTimes } from '../../../src/upstream/request-time.js';
 import { routeTime } from '../../../src/upstream/upstream-snapshot.js';
 
-const route = new Route('GET', '/reports/:id', null, () => {});
+const withTimes = (times: RouteTimes): Route =>
+  Object.assign(new Route('GET', '/reports/:id', null, () => {}), { times });
 
 /** Requests in each of which the loop was busy for 100 ms. */
 function timeOf(requests: number, { blockedMs = 0, own = null }: { blockedMs?: number; own?: Estimate | null }) {
@@ -15,7 +16,7 @@ function timeOf(requests: number, { blockedMs = 0, own = null }: { blockedMs?: n
     times.add({ upstreamMs: 40, poolWaitMs: 5, idleMs: 0, busyMs: 70, upstreamBusyMs: 30, unplacedCalls: 0 });
   }
   const shares: LoopShares = { ownCpuMs: () => own, shareOfLoop: () => 0.2, sampledMs: () => 0 };
-  return routeTime([route], new Map([[route, times]]), shares, blockedMs)!;
+  return routeTime([withTimes(times)], shares, blockedMs)!;
 }
 
 it("takes a request's own CPU off the time in which the loop was busy", () => {
@@ -32,6 +33,6 @@ it('knows neither own CPU nor a share where nothing is sampled', () => {
   const times = new RouteTimes();
   times.add({ upstreamMs: 0, poolWaitMs: 0, idleMs: 0, busyMs: 100, upstreamBusyMs: 0, unplacedCalls: 0 });
   times.ended += 1;
-  const time = routeTime([route], new Map([[route, times]]), null, 0);
+  const time = routeTime([withTimes(times)], null, 0);
   expect(time).toEqual({ ownCpuMs: null, upstreamMs: 0, poolWaitMs: 0, loopWaitMs: 100, loopShare: 0 });
 });
