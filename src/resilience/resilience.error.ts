@@ -49,7 +49,7 @@ markAsPerfError(ResilienceError.prototype);
 export function deadlineError(call: UnansweredCall, deadlineMs: number, blockedMs: number): ResilienceError {
   const blocked =
     blockedMs >= 1
-      ? ` Our own event loop was blocked for ${Math.round(blockedMs)} ms of it: see the block records.`
+      ? ` Our own event loop stood still for ${Math.round(blockedMs)} ms of it: see the block records.`
       : '';
   const problem = `has not answered within ${Math.round(deadlineMs)} ms.${blocked}`;
   return new ResilienceError(
