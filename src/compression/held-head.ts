@@ -208,6 +208,10 @@ export function replaceSending(response: ServerResponse): Partial<Sending> | nul
   return own;
 }
 
+/** Whether a body still passes its `HeldResponse`: an application may delete functions that it takes for its own. */
+export const isHeld = (response: ServerResponse): boolean =>
+  Object.hasOwn(response, 'write') && Object.hasOwn(response, 'end');
+
 const readOwn = (given: Sending): Partial<Sending> =>
   Object.fromEntries(
     (Object.keys(STAND_INS) as (keyof Sending)[])
@@ -260,3 +264,13 @@ export function extendAnswered(prototype: object): object {
 type Callback = (error?: Error | null) => void;
 export const findCallback = (given: readonly unknown[]): Callback | undefined =>
   given.find((each) => typeof each === 'function') as Callback | undefined;
+
+/** Fails a write after the end as Node does; but an error without a listener does not end the process. */
+export function refuseChunk(response: ServerResponse, given: readonly unknown[]): false {
+  const error = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
+  process.nextTick(() => {
+    findCallback(given)?.(error);
+    if (response.listenerCount('error') > 0) response.emit('error', error);
+  });
+  return false;
+}

@@ -8,8 +8,10 @@ import {
   applyHead,
   findCallback,
   HeldHead,
+  isHeld,
   readGivenHead,
   readLength,
+  refuseChunk,
   refuseHead,
   replaceSending,
   type Given,
@@ -82,6 +84,8 @@ export class HeldResponse implements Hold {
   writeHead(given: readonly unknown[]): ServerResponse {
     if (this.phase === 'passing') return this.send('writeHead', given);
     if (this.phase !== 'open') refuseHead();
+    // The application has taken the stand-ins off: Node's own `write` and `end` would send no head that is held.
+    if (!isHeld(this.response)) return this.passHead(given);
     const head = readGivenHead(given);
     const isSmall = this.engine.passesSmall(this.state, head.status, readLength(head));
     if (isSmall || !applyHead(this.response, head)) return this.passHead(given);
@@ -117,12 +121,16 @@ export class HeldResponse implements Hold {
   private addLength(status: number): void {
     const { response, wholeLength } = this;
     if (wholeLength === null || this.request.method === 'HEAD' || status === 204 || status === 304) return;
+    // Over HTTP/2 Node sends no body with it.
+    if (status === 205 && !(response instanceof ServerResponse)) return;
     if (['content-length', 'transfer-encoding', 'trailer'].some((name) => response.hasHeader(name))) return;
     this.head.set('Content-Length', wholeLength);
   }
 
   /** Calls the application's wrapper of `writeHead`, if there is one, as Node does. */
   private implyHead(wholeLength: number | null): Phase {
+    // By a function of the prototype.
+    if (this.response.headersSent) return (this.phase = 'passing');
     this.isImplied = true;
     this.wholeLength = wholeLength;
     try {
@@ -145,7 +153,7 @@ export class HeldResponse implements Hold {
       this.openStream();
     }
     if (this.phase === 'encoding') return this.stream!.write(...given);
-    if (this.phase === 'ended') return this.refuseChunk(given);
+    if (this.phase === 'ended') return refuseChunk(this.response, given);
     return this.send('write', given);
   }
 
@@ -174,7 +182,7 @@ export class HeldResponse implements Hold {
     if (this.phase === 'open' && this.isSmall(chunk, encoding)) this.pass('end', given);
     else if (this.phase === 'passing') return this.send('end', given);
     else if (this.phase === 'encoding') this.endStream(given);
-    else if (this.phase === 'ended' && isChunk(chunk)) this.refuseChunk(given);
+    else if (this.phase === 'ended' && isChunk(chunk)) refuseChunk(this.response, given);
     // Node accepts a second `end()` without a chunk.
     else if (this.phase === 'ended') this.callBack(given);
     else if (!mayEnd(chunk)) this.pass('end', given);
@@ -286,15 +294,5 @@ export class HeldResponse implements Hold {
   private callBack(given: Given): void {
     const done = findCallback(given);
     if (done !== undefined) this.response.once('finish', () => done());
-  }
-
-  /** Fails a write after the end as Node does; but an error without a listener does not end the process. */
-  private refuseChunk(given: unknown[]): false {
-    const error = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
-    process.nextTick(() => {
-      findCallback(given)?.(error);
-      if (this.response.listenerCount('error') > 0) this.response.emit('error', error);
-    });
-    return false;
   }
 }

@@ -1,5 +1,6 @@
 import { connect, type IncomingHttpHeaders } from 'node:http2';
-import { Controller, Get, Query } from '@nestjs/common';
+import { Controller, Get, Query, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SharedResponse } from '../../../src/index.js';
 import { adapterOf, startApp, type TestApp } from '../../fixtures/app.js';
@@ -14,6 +15,14 @@ class LargeController {
   @Get('own')
   own(@Query('bytes') bytes: string): unknown {
     return rows(Number(bytes));
+  }
+
+  /** Node sends no body with 205, and so no length of one may be told. */
+  @Get('reset')
+  reset(@Res() reply: FastifyReply): void {
+    const response = reply.hijack().raw;
+    response.statusCode = 205;
+    response.end('a form '.repeat(500));
   }
 
   @Get('shared')
@@ -61,5 +70,10 @@ describe('bodies over HTTP/2 on fastify', () => {
       }
     }
     expect(runs).toBe(1);
+  });
+
+  it('have no length where the status allows no body', async () => {
+    const { headers, text } = await ask('/reset', 'br');
+    expect([headers[':status'], headers['content-length'], text]).toEqual([205, undefined, '']);
   });
 });

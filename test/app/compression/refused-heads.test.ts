@@ -35,6 +35,20 @@ const handlers: Record<string, (response: ServerResponse, see: (seen: unknown) =
   },
 };
 
+for (const taken of [['write', 'end'], ['writeHead']] as const) {
+  handlers[`${taken.join(' and ')} taken off the response`] = (response) => {
+    for (const name of taken) Reflect.deleteProperty(response, name);
+    response.writeHead(200, { 'content-type': 'text/plain' });
+    response.end(TEXT);
+  };
+}
+handlers['an implied head behind functions taken off the response'] = (response) => {
+  for (const name of ['write', 'end']) Reflect.deleteProperty(response, name);
+  response.setHeader('content-type', 'text/plain');
+  response.write(TEXT);
+  response.end(TEXT);
+};
+
 function refusedHead(headers: Record<string, string | undefined>): (typeof handlers)[string] {
   return (response, see) => {
     try {
