@@ -29,7 +29,7 @@ const TABLES = {
     nest('bare Nest + Fastify again', 'fastify', 'bare'),
     { name: 'bare Fastify', file: file('overhead/fastify.mjs') },
     nest('nestjs-perf: latency only', 'fastify', 'latency'),
-    nest('nestjs-perf: latency and blocks, every record to a sink', 'fastify', 'records'),
+    nest('nestjs-perf: latency, every record to a sink', 'fastify', 'records'),
     nest('nestjs-perf: all defaults', 'fastify', 'default'),
   ],
   peers: [
