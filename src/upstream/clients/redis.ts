@@ -15,7 +15,7 @@ interface TracedCommand {
   readonly batchMode?: 'MULTI' | 'PIPELINE';
 }
 
-/** ioredis publishes them from 5.11, node-redis from 5.10. */
+/** ioredis publishes them from 5.11, node-redis from 5.12. */
 const CHANNELS = ['ioredis:command', 'node-redis:command', 'node-redis:batch'];
 
 /** Subscribes to ioredis and node-redis: https://nodejs.org/api/diagnostics_channel.html#tracingchannel-channels. */

@@ -66,7 +66,7 @@ const isObject = (given: unknown): given is object =>
 
 function unknownClient(client: unknown): string {
   if (isObject(client) && hasMethods(client, 'sendCommand', 'connect', 'on'))
-    return 'perf.watch() was given a Redis client: ioredis from 5.11 and redis from 5.10 need no perf.watch(). Put `perf.timed()` around calls of older versions.';
+    return 'perf.watch() was given a Redis client: ioredis from 5.11 and redis from 5.12 need no perf.watch(). Put `perf.timed()` around calls of older versions.';
   return (
     'perf.watch() was given a client that it does not know. It knows a Pool or Client of pg, a Pool or Connection of mysql2, a MongoClient, knex, ' +
     'a PrismaClient and a TypeORM DataSource of these drivers; of MikroORM its `getConnection().getNativeClient()`. `fetch`, undici, node:http, ioredis and redis need no perf.watch(). ' +
