@@ -9,19 +9,21 @@ const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { 'http:': /:80$/, 'https
 
 /** Subscribes to `node:http` and `node:https`: https://nodejs.org/api/diagnostics_channel.html#http. A call ends with the head. */
 export function subscribeNodeHttp(channels: Channels, upstream: Upstream, isExport: IsExport): void {
-  const calls = new WeakMap<ClientRequest, Call | null>();
-  const end = (request: ClientRequest, failed: boolean): void => calls.get(request)?.end(failed);
-  const begin = ({ request }: { request: ClientRequest }): void => {
-    if (calls.has(request)) return;
+  const CALL = Symbol('perf:call');
+  type Known = ClientRequest & { [CALL]?: Call | null };
+  const end = (request: Known, failed: boolean): void => request[CALL]?.end(failed);
+  const begin = ({ request }: { request: Known }): void => {
+    if (request[CALL] !== undefined) return;
     const host = findHost(request);
     const { method, path } = request;
     // Calls inside a proxy's tunnel have their own events; Node publishes no answer to an upgrade.
     const isTunnel = method === 'CONNECT' || request.hasHeader('upgrade');
-    if (isTunnel || isExport(host, path)) return void calls.set(request, null);
+    request[CALL] = null;
+    if (isTunnel || isExport(host, path)) return;
     const target = upstream.targets.find('http', 'http', host, method, path);
     const call = upstream.begin(target, `${method} ${path}`);
-    calls.set(request, call);
     if (call === null) return;
+    request[CALL] = call;
     // The request may end between the abort of a call and Node's event for it.
     call.hasFailed = () => request.destroyed;
     const removeListener = listenShared(request, 'close', () => {
