@@ -9,6 +9,7 @@ import { Compressor } from './codec.js';
 import { ContentCache } from './content-cache.js';
 import { CompressionEngine } from './engine.js';
 import { checkHandlers } from './handler-metadata.js';
+import { holdResponse } from './held-head.js';
 import { HeldResponse } from './held-response.js';
 import { registerReplyCompress, type FastifyApplication } from './reply-compress.js';
 import { readSharedOptions } from './shared-response/shared-response.decorator.js';
@@ -43,7 +44,7 @@ export class Compression implements Feature {
   started(state: RequestState): void {
     const { request, response } = state;
     if (request === null || response === null) return;
-    state.heldResponse = new HeldResponse(state, request, response, this.engine);
+    holdResponse(response, new HeldResponse(state, request, response, this.engine));
   }
 
   snapshot(): Pick<PerfSnapshot, 'compression'> {

@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'n
 import { ServerResponse, STATUS_CODES } from 'node:http';
 import type { CompressionStats } from '../core/snapshot.js';
 import type { RequestState } from '../request/request-state.js';
-import { findState, noteHead } from '../request/tracker.js';
+import { noteHead } from '../request/tracker.js';
 import { hasGone } from './has-gone.js';
 import { mayEncode, present, type FieldValue, type ResponseHead } from './rules/policy.js';
 import { KeptResponse, type SharedFlight } from './shared-response/shared-flight.js';
@@ -176,7 +176,13 @@ export interface Hold {
   readonly hasEnded: boolean;
   readonly needsDrain: boolean;
 }
-const heldBy = (response: ServerResponse): Hold => findState(response)!.heldResponse as Hold;
+const HOLD: unique symbol = Symbol('perf:hold');
+interface Held extends ServerResponse {
+  [HOLD]?: Hold;
+}
+const heldBy = (response: ServerResponse): Hold => (response as Held)[HOLD]!;
+/** A response references its `HeldResponse`, since the request's state outlives both. */
+export const holdResponse = (response: ServerResponse, hold: Hold): Hold => ((response as Held)[HOLD] = hold);
 
 /** Call the response's `HeldResponse`. All responses share these functions: closures for each would cost more. */
 const STAND_INS: Sending = {

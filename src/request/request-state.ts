@@ -84,10 +84,9 @@ export class RequestState implements Linked<RequestState> {
   knownUnit: Unit | null | undefined = undefined;
   // Deferred work that the request has armed.
   work: { ended(state: RequestState): void; readonly committed: readonly string[] } | null = null;
-  // Compression: `@NoCompression()` decorates the handler; the wrapped response; the shared answer that the request
+  // Compression: `@NoCompression()` decorates the handler; the shared answer that the request
   // makes or gets; the conditional headers that are hidden from the application while it makes one.
   uncompressed = false;
-  heldResponse: object | null = null;
   sharedAnswer: object | null = null;
   hiddenConditions: Record<string, string> | null = null;
   note: SizeNote | null = null;
@@ -105,7 +104,8 @@ export class RequestState implements Linked<RequestState> {
   constructor(
     /** The raw request; null for a message, socket event or resolver that is measured without HTTP. */
     readonly request: IncomingMessage | null,
-    readonly response: ServerResponse | null,
+    /** Null once it has been sent: objects that outlive the request (undici's) reference it by their async context. */
+    public response: ServerResponse | null,
     readonly startedMs: number,
     /** Changes hands when a route of another application on the same server answers. */
     public owner: RequestOwner,

@@ -154,6 +154,7 @@ export class RequestTracker implements RequestOwner {
     state.route ??= this.routes.unmatched.forMethod(state.request?.method);
     this.open.delete(state);
     this.run(this.pipeline.ended, state);
+    if (!aborted) state.response = null;
     if (this.waiters.length > 0) this.wakeIfSettled();
   }
 
@@ -193,7 +194,8 @@ export class RequestTracker implements RequestOwner {
 export function noteHead(this: ServerResponse, ...head: unknown[]): ServerResponse {
   const state = findState(this);
   // `this` may be an object that the application derives from the response.
-  const prototype = Object.getPrototypeOf(state?.response ?? this) as WritesHead;
+  let prototype = Object.getPrototypeOf(state?.response ?? this) as WritesHead;
+  while (prototype.writeHead === noteHead) prototype = Object.getPrototypeOf(prototype) as WritesHead;
   const returned = prototype.writeHead.apply(this, head);
   // Reached only when the head is valid: Node throws for one that is not.
   noteFirstByte(state);
@@ -239,7 +241,7 @@ function watchQueued(connection: Connection | null, state: RequestState): void {
   const states = new Set([state]);
   connection[QUEUED] = states;
   connection.once('close', () => {
-    for (const left of states) endAborted(left, left.response!);
+    for (const left of states) if (left.response !== null) endAborted(left, left.response);
   });
 }
 

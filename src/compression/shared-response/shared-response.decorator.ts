@@ -101,7 +101,7 @@ export class SharedResponseGuard implements CanActivate {
       // `unit` may read `request.user`, which guards before this one have set.
       sign: () => findSign(request.headers, () => shared.host.units.isForSomebody(state)),
       headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
-      gone: () => state.response !== null && hasGone(state.response),
+      gone: () => state.response === null || hasGone(state.response),
     });
     if (admission.kind === 'gone') return answered();
     if (admission.kind === 'kept') {
