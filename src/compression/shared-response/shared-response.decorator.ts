@@ -1,5 +1,5 @@
 import { applyDecorators, SetMetadata, UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { monotonicMs } from '../../core/clock.js';
 import { boolean, object, optional, value } from '../../core/option.js';
 import { duration, timeout } from '../../core/shared-options.js';
@@ -93,6 +93,10 @@ export class SharedResponseGuard implements CanActivate {
     // HEAD runs the handler. A GET with a body does as well: the body is not in the key.
     if (state === null || routes === null || (request.method ?? 'GET') !== 'GET' || hasBody(request.headers))
       return true;
+    const { response } = state;
+    // Middleware with a timeout has answered: the handler runs as it does without us.
+    if (response === null) return true;
+    const readHead = (): HttpResponse => headersOn(context.getArgByIndex(1), response);
     const shared = routes.find(context.getClass(), context.getHandler()) as SharedRoute;
     const admission = await shared.admit({
       urls: readTargets(request),
@@ -100,12 +104,12 @@ export class SharedResponseGuard implements CanActivate {
       request,
       // `unit` may read `request.user`, which guards before this one have set.
       sign: () => findSign(request.headers, () => shared.host.units.isForSomebody(state)),
-      headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
-      gone: () => state.response === null || hasGone(state.response),
+      headers: () => readHead().getHeaders(),
+      gone: () => hasGone(response),
     });
     if (admission.kind === 'gone') return answered();
     if (admission.kind === 'kept') {
-      answer(admission.kept, state, headersOn(context.getArgByIndex(1), state));
+      answer(admission.kept, state, readHead(), response);
       return answered();
     }
     if (admission.kind === 'lead') lead(admission.flight, state);
@@ -114,8 +118,8 @@ export class SharedResponseGuard implements CanActivate {
 }
 
 /** An unknown adapter's response may be any object: Node's is read then. */
-function headersOn(response: Partial<HttpResponse>, state: RequestState): HttpResponse {
-  return (typeof response.getHeaders === 'function' ? response : state.response) as HttpResponse;
+function headersOn(response: Partial<HttpResponse>, raw: ServerResponse): HttpResponse {
+  return (typeof response.getHeaders === 'function' ? response : raw) as HttpResponse;
 }
 
 /** `isForSomebody` comes last: it calls the application's `unit`. */
@@ -165,7 +169,7 @@ function lead(flight: SharedFlight, state: RequestState): void {
 }
 
 /** Sends a kept answer as a handler would, through the application's wrappers of the response. */
-function answer(kept: KeptResponse, state: RequestState, response: HttpResponse): void {
+function answer(kept: KeptResponse, state: RequestState, response: HttpResponse, raw: ServerResponse): void {
   state.sharedAnswer = kept;
   const age = kept.ageAt(monotonicMs());
   const headers: Record<string, string | number | readonly string[]> = {
@@ -174,5 +178,5 @@ function answer(kept: KeptResponse, state: RequestState, response: HttpResponse)
   };
   const vary = [response.getHeaders()['vary'] ?? [], headers['vary'] ?? []].flat().filter((member) => member !== '');
   if (vary.length > 0) headers['vary'] = vary.join(', ');
-  findTracker(state).platform?.answer(response, { status: 200, headers, body: kept.entry.source }, state.response!);
+  findTracker(state).platform?.answer(response, { status: 200, headers, body: kept.entry.source }, raw);
 }

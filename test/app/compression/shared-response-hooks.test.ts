@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { callAccepting } from '../../fixtures/http-client.js';
 import { feed, FeedController, type Headered } from '../../fixtures/shared-feed.js';
+import { until } from '../../fixtures/until.js';
 
 type Handler = (...parameters: unknown[]) => Promise<unknown>;
 
@@ -48,6 +49,24 @@ describe.each(adapters)('@SharedResponse between middleware and hooks on %s', (a
     for (let i = 0; i < 4; i++) expect((await get('s/feed')).status).toBe(200);
     expect([feed.handler, intercepted, thrown]).toEqual([1, 1, []]);
     expect((await get('s/nothing-here')).status).toBe(404);
+  });
+
+  it('leaves a request alone that middleware has answered before', async () => {
+    // Fastify runs no route for it.
+    if (adapter === 'fastify') return;
+    const thrown: unknown[] = [];
+    await start((app) => {
+      app.useGlobalFilters({ catch: (error: unknown) => void thrown.push(error) });
+      app.use(({ headers }: http.IncomingMessage, response: ServerResponse, next: () => void) => {
+        if (headers['x-late'] === undefined) return next();
+        response.writeHead(503).end('late');
+        response.once('close', next);
+      });
+    });
+    expect((await get('s/feed')).status).toBe(200);
+    expect((await get('s/feed', { 'x-late': '1' })).status).toBe(503);
+    await until('the handler or an error', () => feed.handler === 2 || thrown.length > 0);
+    expect(thrown.filter((error) => error instanceof TypeError)).toEqual([]);
   });
 
   it('keeps apart what a rewritten URL keeps apart', async () => {
