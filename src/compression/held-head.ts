@@ -182,7 +182,9 @@ interface Held extends ServerResponse {
 }
 const heldBy = (response: ServerResponse): Hold => (response as Held)[HOLD]!;
 /** A response references its `HeldResponse`, since the request's state outlives both. */
-export const holdResponse = (response: ServerResponse, hold: Hold): Hold => ((response as Held)[HOLD] = hold);
+export function holdResponse(response: ServerResponse, hold: Hold): void {
+  (response as Held)[HOLD] = hold;
+}
 
 /** Call the response's `HeldResponse`. All responses share these functions: closures for each would cost more. */
 const STAND_INS: Sending = {

@@ -159,15 +159,14 @@ export class DeferEngine {
     const startedMs = performance.now();
     await this.finish(deadlineMs);
     this.closed = true;
-    const cutAfter = `Cut off after ${deadlineMs} ms:`;
     const inProcess = [
       ...this.queue.close(CUT_OFF),
       ...this.allLanes().flatMap((lane) => lane.dropAll(CUT_OFF)),
       ...Array.from(this.jobs.values(), (outbox) => outbox.close(CUT_OFF)).flat(),
     ];
-    this.reportCut(cutAfter, 'deferred task', inProcess, 'make the work durable');
+    this.reportCut(deadlineMs, 'deferred task', inProcess, 'make the work durable');
     const unstored = durable?.close(CUT_OFF) ?? [];
-    this.reportCut(cutAfter, 'unstored durable job', unstored, 'give the store a `spillPath`');
+    this.reportCut(deadlineMs, 'unstored durable job', unstored, 'give the store a `spillPath`');
     const { entries, files } = durable?.onDisk ?? { entries: 0, files: 0 };
     if (entries + files > 0) {
       const more = files > 0 ? `, and ${files} files of earlier processes,` : '';
@@ -179,10 +178,10 @@ export class DeferEngine {
     await durable?.closeStore(Math.max(LAST_WORD_MS, leftMs));
   }
 
-  private reportCut(cutAfter: string, what: string, names: readonly string[], advice: string): void {
+  private reportCut(afterMs: number, what: string, names: readonly string[], advice: string): void {
     if (names.length === 0) return;
-    const cut = `${cutAfter} ${counted(names.length, what)}: ${countNames(names)}`;
-    this.shared.report(`${cutAfter} ${what}`, `${cut}. Raise \`defer.drainTimeoutMs\`, or ${advice}.`);
+    const cut = `The shutdown has cut off ${counted(names.length, what)} after ${afterMs} ms: ${countNames(names)}`;
+    this.shared.report(`cut off: ${what}`, `${cut}. Raise \`defer.drainTimeoutMs\`, or ${advice}.`);
   }
 
   private reportWaits(deadlineMs: number): void {

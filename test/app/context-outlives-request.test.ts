@@ -33,13 +33,9 @@ it('an async context that outlives its request does not retain the response that
   expect(await (await fetch(`${url}/kept`)).json()).toEqual({ ok: true });
   // The connection's parser references its last response.
   expect((await fetch(`${url}/other`)).status).toBe(404);
-  await until(
-    'the response to be collected',
-    () => {
-      collectGarbage();
-      return response.deref() === undefined;
-    },
-    5_000,
-  );
+  await until('the response to be collected', () => {
+    collectGarbage();
+    return response.deref() === undefined;
+  });
   expect(context.runInAsyncScope(() => requestContext.getStore()!.status)).toBe(200);
 });

@@ -31,22 +31,22 @@ export function explainRoute(data: DashboardData, { row, ...detail }: RouteDetai
     ({ route, handler: of }) => route === name || (of !== null && of === handler),
   );
   const [block] = blocks;
-  const one = nameUnit(name);
+  const noun = chooseNoun(name);
   const split =
     time === undefined
       ? []
       : [
-          `A ${one} takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams, ${ms(time[2])} for a connection and ${ms(time[3])} for the loop.`,
+          `A ${noun} takes ${time[0] === null ? 'an unknown time' : ms(time[0])} of the main thread itself, waits ${ms(time[1])} for upstreams, ${ms(time[2])} for a connection and ${ms(time[3])} for the loop.`,
         ];
   return text(
     `# ${withHandler(name, handler ?? null)}`,
     [
-      `${since(data)}: ${counted(count, one)}, ${errors} failed.`,
+      `${since(data)}: ${counted(count, noun)}, ${errors} failed.`,
       `Duration: mean ${ms(mean)}, p50 ${ms(p50)}, p95 ${ms(p95)}, p99 ${ms(p99)}, max ${ms(max)}.`,
       ...split,
     ],
     listed(
-      `Calls of one ${one}:`,
+      `Calls of one ${noun}:`,
       upstream.map(({ target, callsPerRequest, wallMs }) => {
         const note = callsPerRequest >= MANY_CALLS ? ', an N+1 if one call is made for each row' : '';
         return `${target}: ${callsPerRequest.toFixed(1)} calls, ${ms(wallMs)}${note}`;
@@ -102,7 +102,7 @@ function explainMore(
       'What is wrong now:',
       problems.map((problem) => problem.text),
     ),
-    showPast(detail?.past ?? null, name === null ? 'request' : nameUnit(name)),
+    showPast(detail?.past ?? null, name === null ? 'request' : chooseNoun(name)),
     curl === null ? showCurl(name ?? '', page) : titled('Send the request again:', [indent(curl)]),
     listed(VERIFY, checks),
   ];
@@ -113,7 +113,7 @@ const isNamedIn = (sentence: string, name: string): boolean =>
   sentence.split(name).some((rest, i) => i > 0 && /^[.,:;)]?(?:\s|$)/.test(rest));
 
 /** Cron jobs, messages and the like are no requests. */
-const nameUnit = (name: string): string => (isWork(name.split(' ', 1)[0]!) ? 'run' : 'request');
+const chooseNoun = (name: string): string => (isWork(name.split(' ', 1)[0]!) ? 'run' : 'request');
 
 /** `GET /users/:id (UsersController.find)`; a resolver's row has the handler as its name. */
 const withHandler = (name: string, handler: string | null): string =>
@@ -138,10 +138,10 @@ const proposeCommand = ({ href }: URL, subject: string): string =>
   `npx nestjs-perf explain ${href} '${subject.replaceAll("'", `'\\''`)}'`;
 
 /** Requests, p95 and the same hour last week, where a history is kept. */
-function showPast(past: Past | null, one: string): string[] {
+function showPast(past: Past | null, noun: string): string[] {
   const rows = (past?.rows ?? []).slice(-PAST_ROWS).map(([at, perSecond, errors, , p95, , , weekP95]) => {
     const week = weekP95 === null ? '' : `, last week ${ms(weekP95)}`;
-    const rates = `${(perSecond ?? 0).toFixed(1)} ${one}s/s, ${(errors ?? 0).toFixed(1)} errors/s`;
+    const rates = `${(perSecond ?? 0).toFixed(1)} ${noun}s/s, ${(errors ?? 0).toFixed(1)} errors/s`;
     return perSecond ? [`${when(at)}: ${rates}, p95 ${p95 === null ? 'unknown' : ms(p95)}${week}`] : [];
   });
   const releases = past?.releases.map(({ at, release }) => `release ${release} since ${when(at)}`) ?? [];

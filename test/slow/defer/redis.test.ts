@@ -220,7 +220,7 @@ describe('deferred work while Redis fails', () => {
     await running.close();
     expect(performance.now() - startedMs).toBeLessThan(5_000);
     expect(warnings).toContain(
-      'Cut off after 100 ms: 3 deferred tasks: mail/welcome (3). Raise `defer.drainTimeoutMs`, or make the work durable.',
+      'The shutdown has cut off 3 deferred tasks after 100 ms: mail/welcome (3). Raise `defer.drainTimeoutMs`, or make the work durable.',
     );
     expect(deferrer.stats()).toMatchObject({ accepted: 3, dropped: 3, pending: 0 });
   });

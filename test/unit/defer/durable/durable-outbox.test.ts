@@ -252,9 +252,9 @@ describe('durable work in front of a store that comes and goes', () => {
     defer(() => new Promise(() => {}), { name: 'Audit' });
     await engine.drain(20);
     await Promise.all(enqueued);
-    expect(reports.filter((text) => text.startsWith('Cut off'))).toEqual([
-      'Cut off after 20 ms: 1 deferred task: Audit. Raise `defer.drainTimeoutMs`, or make the work durable.',
-      'Cut off after 20 ms: 2 unstored durable jobs: receipt (2). Raise `defer.drainTimeoutMs`, or give the store a `spillPath`.',
+    expect(reports.filter((text) => text.includes(' has cut off '))).toEqual([
+      'The shutdown has cut off 1 deferred task after 20 ms: Audit. Raise `defer.drainTimeoutMs`, or make the work durable.',
+      'The shutdown has cut off 2 unstored durable jobs after 20 ms: receipt (2). Raise `defer.drainTimeoutMs`, or give the store a `spillPath`.',
     ]);
   });
 

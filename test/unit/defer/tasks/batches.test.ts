@@ -124,6 +124,6 @@ describe('batches', () => {
     ]);
     expect(engine.stats()).toMatchObject({ accepted: 5, failed: 2, dropped: 3, retried: 2, pending: 0, running: 0 });
     expect(engine.room.isEmpty).toBe(true);
-    expect(reports.at(-1)).toContain('Cut off after 20 ms: 5 deferred tasks: WriteAudit (5)');
+    expect(reports.at(-1)).toContain('The shutdown has cut off 5 deferred tasks after 20 ms: WriteAudit (5)');
   });
 });

@@ -90,7 +90,7 @@ describe('drain', () => {
     expect(performance.now() - startedMs).toBeLessThan(10_000);
     expect(aborted).toBe(true);
     expect(reports.at(-1)).toBe(
-      'Cut off after 50 ms: 3 deferred tasks: SendReceipt, Audit (2). Raise `defer.drainTimeoutMs`, or make the work durable.',
+      'The shutdown has cut off 3 deferred tasks after 50 ms: SendReceipt, Audit (2). Raise `defer.drainTimeoutMs`, or make the work durable.',
     );
     expect(engine.stats()).toMatchObject({ accepted: 3, failed: 1, dropped: 2, pending: 0, running: 0 });
   });
