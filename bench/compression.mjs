@@ -6,7 +6,7 @@
 //
 // Parts, each with a result file of its own: `feed` (10 connections), `shared` (the same, against precompressed bytes: by
 // Node alone, by Express, by a Nest handler; a shared answer can be no faster than the last),
-// `unique10k`, `unique100k` and `unique3m` (bodies that all differ: the worst case for a cache),
+// `unique1k`, `unique10k`, `unique50k`, `unique100k` and `unique3m` (bodies that all differ: the worst case for a cache),
 // `small-fastify` and `small-express` (bodies below the threshold: what compression costs where it does nothing).
 //
 // Sources of error, and how each is excluded:
@@ -49,7 +49,9 @@ const UNIQUE = ['fastify @fastify/compress', 'fastify @fastify/compress again', 
 const PARTS = {
   feed: { names: FEED, bytes: THREE_MB, changes: 'live', connections: 10 },
   shared: { names: SHARED, bytes: THREE_MB, changes: 'live', connections: 10 },
+  unique1k: { names: UNIQUE, bytes: 1_300, changes: 'unique', connections: 50 },
   unique10k: { names: UNIQUE, bytes: 10_000, changes: 'unique', connections: 50 },
+  unique50k: { names: UNIQUE, bytes: 50_000, changes: 'unique', connections: 50 },
   unique100k: { names: UNIQUE, bytes: 100_000, changes: 'unique', connections: 50 },
   unique3m: { names: UNIQUE, bytes: THREE_MB, changes: 'unique', connections: 10 },
   'small-fastify': { names: small('fastify'), bytes: 300, changes: 'unique', connections: 50 },

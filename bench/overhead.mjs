@@ -12,6 +12,7 @@
 //   draws process generations, not only rounds.
 // - Latency under full load compares queues: p50 and p99 are those of requests that come at one rate for all.
 // - Short bursts: a server that was idle starts ticking and wakes its sampler, about a millisecond each time.
+// - Collections of an idle server, which also throw its optimised code away, are off (`--no-memory-reducer`) for all alike.
 // - Servers of a run share a core's caches, and whoever has more code finds them colder: at most six at a time.
 // - A handler that does nothing makes every cost look large: real handlers wait for a database. The µs are the cost.
 // - nestjs-pino writes to /dev/null and OpenTelemetry exports to nowhere: both cost more in production.

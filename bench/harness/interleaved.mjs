@@ -10,6 +10,11 @@ const TRIES = 4;
  * up to three times the CPU of one in a burst: at 0.4 a bare server is so near its limit that p99 compares queues.
  */
 const RATE_SHARE = 0.2;
+/**
+ * A server idles while the others have their turn: V8 then shrinks the heap of some, throws their optimised code away with it, and
+ * they take up to twice the CPU until it is compiled again. A server under load keeps both.
+ */
+const STAY_WARM = '--no-memory-reducer';
 
 /**
  * Measures `variants` (see `startServer`) against the first of them, the base.
@@ -65,7 +70,10 @@ async function runGeneration(variants, flags, load, { request = { path: '/' }, s
   const servers = [];
   try {
     const startOrder = drawOrder(variants.keys());
-    for (const index of startOrder) servers[index] = await startServer(variants[index], flags);
+    for (const index of startOrder) {
+      const { nodeFlags = [], ...variant } = variants[index];
+      servers[index] = await startServer({ ...variant, nodeFlags: [STAY_WARM, ...nodeFlags] }, flags);
+    }
     const burst = (index, requests, connections = flags.connections) =>
       measureBurst(servers[index], load, requests, { connections, request, settle });
     const { warmupConnections = flags.connections } = options;
