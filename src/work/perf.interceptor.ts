@@ -3,7 +3,8 @@ import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/com
 import { defer, Observable } from 'rxjs';
 import type { WorkType } from '../core/record.js';
 import { listMethods } from '../request/prototypes.js';
-import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
+import { storedRequest, type RequestState } from '../request/request-state.js';
+import { subscribeInScope } from './run-measured.js';
 import { WorkFeature } from './work.feature.js';
 import { findEntryType } from './work-type.js';
 
@@ -27,25 +28,10 @@ export class PerfInterceptor implements NestInterceptor {
       const within = type === 'graphql' ? this.findRequest() : undefined;
       const state = work.begin(type, measured, within);
       if (state === null) return next.handle().subscribe(subscriber);
+      // Deferred: what throws before it returns an Observable must end the scope as well.
+      const answer = defer(() => next.handle());
       // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
-      const subscription = requestContext.run(state, () =>
-        // Deferred: what throws before it returns an Observable must end the scope as well.
-        defer(() => next.handle()).subscribe({
-          next: (value) => subscriber.next(value),
-          error: (error: unknown) => {
-            work.end(state, true);
-            subscriber.error(error);
-          },
-          complete: () => {
-            work.end(state, false);
-            subscriber.complete();
-          },
-        }),
-      );
-      return () => {
-        subscription.unsubscribe();
-        work.end(state, false, true);
-      };
+      return subscribeInScope(work, state, answer, subscriber, true);
     });
   }
 

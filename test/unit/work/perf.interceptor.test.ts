@@ -1,6 +1,6 @@
 import type { CallHandler, ExecutionContext } from '@nestjs/common';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
-import { Observable, of } from 'rxjs';
+import { lastValueFrom, Observable, of } from 'rxjs';
 import { expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { requestContext, type RequestState } from '../../../src/request/request-state.js';
@@ -99,4 +99,22 @@ it('enters the context inside subscribe and leaves the caller outside of it', as
   measured.subscribe();
   expect(seen).toEqual(['UsersResolver.user']);
   expect(requestContext.getStore()).toBeUndefined();
+});
+
+it('ends with the promise that an interceptor emits, which Nest awaits, as of a transaction', async () => {
+  const { interceptor, ended, lifecycle } = setUp();
+  for (const broken of [null, new Error('rolled back')]) {
+    let finish = (): void => {};
+    const transaction = new Promise<string>((resolve, reject) => {
+      finish = () => (broken === null ? resolve('placed') : reject(broken));
+    });
+    const measured = interceptor.intercept(contextOf('graphql'), { handle: () => of(transaction) });
+    const settled = lastValueFrom(measured).catch((error: unknown) => error);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ended).toEqual([]);
+    finish();
+    expect(await settled).toBe(broken ?? 'placed');
+    expect(outcomes(ended.splice(0))).toEqual([['GRAPHQL', 'UsersResolver.user', broken === null ? 200 : 500, false]]);
+    expect(lifecycle.inFlight).toBe(0);
+  }
 });
