@@ -38,12 +38,12 @@ function poolWaits(targets: readonly Target[]): Finding[] {
   for (const { pools, routes } of targets) {
     if (pools === null) continue;
     const { max, total } = pools.size();
-    for (const [route, { wallMs, poolWaitMs }] of routes) {
+    for (const [route, { waitMs, poolWaitMs }] of routes) {
       const { ended, durationMs } = readTimes(route)!;
       const meanMs = poolWaitMs / ended;
       if (ended < MIN_REQUESTS || meanMs < MIN_POOL_WAIT_MS || poolWaitMs / durationMs < MIN_POOL_WAIT_SHARE) continue;
       const asks = route.name;
-      const text = `${asks} waits ${ms(meanMs)} for one of ${max || total || 'its'} connections; its queries take ${ms(wallMs / ended)}`;
+      const text = `${asks} waits ${ms(meanMs)} for one of ${max || total || 'its'} connections; its queries take ${ms(waitMs / ended)}`;
       found.push({ finding: { kind: 'pool-wait', route: asks, text }, waitMs: poolWaitMs });
     }
   }

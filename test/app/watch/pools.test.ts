@@ -90,6 +90,12 @@ class PoolController implements OnModuleInit {
     return {};
   }
 
+  @Get('basket')
+  async basket() {
+    await Promise.all(Array.from({ length: 4 }, () => pool.promise().query('SELECT sleep(20)')));
+    return {};
+  }
+
   @Get('waits-and-calls')
   async waitsAndCalls() {
     const waits = pool.promise().query('SELECT 1');
@@ -152,6 +158,17 @@ describe.each(either('express'))('a pool of 10 connections, on %s,', (adapter) =
         ) as string,
       },
     ]);
+  });
+
+  it('is a finding beside the time that queries take side by side, not their sum', async () => {
+    const held = Array.from({ length: 10 }, () => ways['mysql2']!());
+    const records = await ask(10, 'basket', 40);
+    await Promise.all(held);
+    const upstreamMs = records.reduce((sum, { time }) => sum + time!.upstreamMs, 0) / records.length;
+    const { text } = snapshot().findings[0]!;
+    expect(text).toMatch(/^GET \/basket waits .* its queries take/);
+    // At least 10 ms, so the text has whole ones.
+    expect(Math.abs(Number(/take (\d+) ms$/.exec(text)?.[1]) - upstreamMs)).toBeLessThanOrEqual(0.5);
   });
 
   it('counts a wait beside a call of the same request as the call', async () => {
