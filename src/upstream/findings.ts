@@ -5,8 +5,8 @@ import type { Target } from './target.js';
 
 /** Fewer requests are no evidence. */
 const MIN_REQUESTS = 5;
-/** An N+1 calls one URL, command or statement at least three times a request, each after another has ended. */
-const MIN_ROUNDS = 3;
+/** An N+1 repeats one URL, command or statement at least three times a request. */
+const MIN_REPEATS = 3;
 /** A shorter wait for a connection is no finding, nor is one below a fifth of the route's time. */
 const MIN_POOL_WAIT_MS = 5;
 const MIN_POOL_WAIT_SHARE = 0.2;
@@ -19,10 +19,10 @@ export const listFindings = (targets: readonly Target[]): Finding[] => [
 /** N+1: routes that repeat one call to an upstream in a request. */
 function* repeatedCalls(targets: readonly Target[]): Generator<Finding> {
   for (const { name, routes } of targets) {
-    for (const [route, { calls, rounds, waitMs }] of routes) {
+    for (const [route, { calls, repeats, waitMs }] of routes) {
       // Requests without a call are part of the average.
       const { ended, durationMs } = readTimes(route)!;
-      if (ended < MIN_REQUESTS || rounds / ended < MIN_ROUNDS) continue;
+      if (ended < MIN_REQUESTS || repeats / ended < MIN_REPEATS) continue;
       const asks = route.name;
       const text =
         `${asks} calls ${name} ${Math.round(calls / ended)} times a request (N+1), which is ${percent(waitMs / durationMs)} of its time: ` +

@@ -14,9 +14,12 @@ export interface LoopClock {
 
 /** Different URLs or commands of one request to one target whose repetitions are counted. */
 const MAX_SAME = 64;
+/** So many calls for one URL or command are an N+1 also where they begin together, as in `Promise.all(ids.map(load))`. */
+const MANY_CALLS = 10;
 
 /** Calls of one request for the same URL or command. */
 class Alike {
+  calls = 0;
   /** Whether one has ended since the last round began. */
   hasEnded = false;
   /** How often the request waited for such calls, one after the other: calls that begin together are one round. */
@@ -26,6 +29,10 @@ class Alike {
     readonly what: string,
     readonly next: Alike | null,
   ) {}
+
+  get repeats(): number {
+    return this.calls >= MANY_CALLS ? this.calls : this.rounds;
+  }
 }
 
 /** Calls of one request to one target, and its waits for connections to it. */
@@ -54,10 +61,10 @@ class Use {
     return { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors };
   }
 
-  /** Rounds of the URL or command that has most of them. */
-  get mostRounds(): number {
+  /** Repetitions of the URL or command that has most of them. */
+  get mostRepeats(): number {
     let most = 0;
-    for (let one = this.same; one !== null; one = one.next) most = Math.max(most, one.rounds);
+    for (let one = this.same; one !== null; one = one.next) most = Math.max(most, one.repeats);
     return most;
   }
 }
@@ -129,6 +136,7 @@ export class RequestCalls {
     const use = this.findUse(call.target);
     if (!isWait) use.calls += 1;
     const alike = what === null ? null : use.findAlike(what);
+    if (alike !== null) alike.calls += 1;
     if ((isWait ? ++this.timedWaits : ++this.timedCalls) > this.maxTimed) return;
     if (this.openCalls === 0) this.addElapsed(startedMs);
     if (!isWait) this.openCalls += 1;

@@ -10,8 +10,8 @@ import type { UpstreamCall, UpstreamOptions } from './upstream.options.js';
 export interface RouteCalls {
   calls: number;
   wallMs: number;
-  /** Sum over requests: rounds of the URL or command that was repeated most. */
-  rounds: number;
+  /** Sum over requests: repetitions of the URL or command that was repeated most. */
+  repeats: number;
   /** Time that requests waited for this target; calls to several targets at once share it. */
   waitMs: number;
   /** Time that they waited for one of its connections. */
@@ -22,11 +22,11 @@ export interface RouteCalls {
 interface RequestUse {
   readonly calls: number;
   readonly wallMs: number;
-  /** Rounds of the URL or command that has most of them. */
-  readonly mostRounds: number;
+  /** Repetitions of the URL or command that has most of them. */
+  readonly mostRepeats: number;
 }
 
-const startRouteCalls = (): RouteCalls => ({ calls: 0, wallMs: 0, rounds: 0, waitMs: 0, poolWaitMs: 0 });
+const startRouteCalls = (): RouteCalls => ({ calls: 0, wallMs: 0, repeats: 0, waitMs: 0, poolWaitMs: 0 });
 
 /** One upstream: its calls, and the routes that make them. */
 export class Target {
@@ -46,11 +46,11 @@ export class Target {
     readonly kind: UpstreamKind,
   ) {}
 
-  addRequest(route: Route, { calls, wallMs, mostRounds }: RequestUse, waitMs: number, poolWaitMs: number): void {
+  addRequest(route: Route, { calls, wallMs, mostRepeats }: RequestUse, waitMs: number, poolWaitMs: number): void {
     const row = getOrAdd(this.routes, route, startRouteCalls);
     row.calls += calls;
     row.wallMs += wallMs;
-    row.rounds += mostRounds;
+    row.repeats += mostRepeats;
     row.waitMs += waitMs;
     row.poolWaitMs += poolWaitMs;
   }

@@ -49,6 +49,13 @@ class AlikeController implements OnModuleInit {
     return {};
   }
 
+  @Get('many')
+  async many() {
+    const ids = Array.from({ length: 48 }, (_, id) => String(id));
+    await Promise.all(ids.map((id) => hget(id, answered())));
+    return {};
+  }
+
   @Get('rarely')
   async rarely(@Query('asks') asks?: string) {
     if (asks !== undefined) await hgets();
@@ -128,7 +135,20 @@ describe.each(either('express'))('findings, on %s', (adapter) => {
     expect(findings()).toMatchObject([{ kind: 'repeated-calls', route: 'GET /values' }]);
   });
 
-  it('say nothing of calls that are under way at the same time: they are one wait already', async () => {
+  it('name a route that asks 48 times at once', async () => {
+    await start();
+    for (let i = 0; i < 5; i++) await (await fetch(`${running.url}/many`)).text();
+    await running.requests();
+    expect(findings()).toEqual([
+      {
+        kind: 'repeated-calls',
+        route: 'GET /many',
+        text: expect.stringMatching(/^GET \/many calls redis db:1 48 times a request \(N\+1\), which is /) as string,
+      },
+    ]);
+  });
+
+  it('say nothing of a few calls that are under way at the same time: they are one wait already', async () => {
     await start();
     for (let i = 0; i < 5; i++) await (await fetch(`${running.url}/together`)).text();
     await running.requests();

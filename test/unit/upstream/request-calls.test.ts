@@ -63,7 +63,9 @@ it.each([
     ],
     3,
   ],
-])('counts as rounds the calls for one URL that are made %s', (_, times, rounds) => {
+  ['nine at once', Array.from({ length: 9 }, () => [0, 10]), 1],
+  ['ten at once', Array.from({ length: 10 }, () => [0, 10]), 10],
+])('counts as repeats the calls for one URL that are made %s', (_, times, repeats) => {
   const calls = new RequestCalls({ nowMs: () => 0, idleMs: () => 0 }, 100);
   const target = new Target('redis cache', 'redis');
   const steps = times.flatMap(([fromMs, toMs]) => {
@@ -74,5 +76,5 @@ it.each([
     ];
   });
   for (const { step } of steps.toSorted((a, b) => a.ms - b.ms || a.order - b.order)) step();
-  expect(calls.uses[0]!.mostRounds).toBe(rounds);
+  expect(calls.uses[0]!.mostRepeats).toBe(repeats);
 });
