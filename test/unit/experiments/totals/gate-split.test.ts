@@ -65,6 +65,15 @@ describe('a split that is changed while it runs', () => {
     expect(found).toBeLessThanOrEqual(RUNS / 5);
   });
 
+  it.each([300, 700, 1_500, 5_000])('is found when %d units have come and as many again', (requests) => {
+    for (let seed = 1; seed <= RUNS; seed++) {
+      const hours = [0.1, 0.5].map((share) => ({ share, requests, meanMs: 20 }));
+      const [from, to] = readTotals(hours, { seed, users: 1e9, knowsShare: false }).gates[0]!.splitMoved!;
+      expect(from).toBeLessThan(0.3);
+      expect(to).toBeGreaterThan(0.3);
+    }
+  });
+
   it('is none where only the load changes', () => {
     for (let seed = 1; seed <= RUNS; seed++) {
       const steady = RAISED_IN_A_SLOW_HOUR.map((hour) => ({ ...hour, share: 0.3 }));
