@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { holdingProcess } from '../core/held-process.js';
+import { optionError } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import { pushBounded } from '../core/push-bounded.js';
 import { currentRequest, requestContext, type RequestState } from '../request/request-state.js';
@@ -158,6 +159,7 @@ export class Deferrer {
     if (typeof queue?.addBulk !== 'function') {
       throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
+    if (typeof name !== 'string' || name === '') throw optionError('deferrer.addJob() name', 'the name of a job', name);
     this.arm(null, (arming) => engine.armJob(queue, name, data, options, arming.origin));
   }
 

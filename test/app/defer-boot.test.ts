@@ -162,6 +162,11 @@ describe('misuse of @DeferWork, named where it is applied', () => {
       () => controllerWith(DeferWork(SendReceipt, { queue: 'mail' })),
       /`OrdersController.create @DeferWork.queue` must go with `durable: true`/,
     ],
+    [
+      'options of @DurableWork that are none',
+      () => DurableWork('mail', 3 as never)(SendReceipt),
+      /`SendReceipt @DurableWork` must be an object, got `3` \(number\)/,
+    ],
   ])('%s', (_, build, message) => {
     expect(build).toThrow(/^PERF_ERR_(DECORATOR|OPTION): /);
     expect(build).toThrow(message);

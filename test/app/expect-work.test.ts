@@ -198,6 +198,7 @@ it('refuses to count what is switched off, and a request without a method', asyn
   expect(await failure(expectWork(app, { get: '/mixed' }, { upstream: {} }))).toContain('PERF_ERR_OFF');
   expect(await failure(expectWork(app, { get: '/mixed' }, { blockedMs: { atMost: 1 } }))).toContain('PERF_ERR_OFF');
   expect(await failure(expectWork(app, {}, {}))).toContain('PERF_ERR_OPTION');
+  expect(await failure(expectWork(app, undefined as never))).toContain('PERF_ERR_OPTION');
 });
 
 it('refuses keys that would compare nothing, and ends with a message where no answer comes', async () => {

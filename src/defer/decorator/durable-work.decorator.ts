@@ -1,4 +1,4 @@
-import { describe } from '../../core/option.js';
+import { describe, optionError } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { DeferWorkOptions } from '../deferred-work.js';
 import { readWorkOptions } from '../work-options.js';
@@ -33,7 +33,11 @@ export function DurableWork(name?: string, options: DeferWorkOptions = {}): Clas
     if (name === undefined && target.name === '') {
       throw new PerfError('PERF_ERR_DECORATOR', '@DurableWork decorates a class without a name. Pass one to it.');
     }
-    readWorkOptions({ ...options, durable: true }, `${target.name} @DurableWork`);
+    const where = `${target.name} @DurableWork`;
+    // What is no object would lose its own error by the copy.
+    const given: unknown = options;
+    if (typeof given !== 'object' || given === null) throw optionError(where, 'an object', given);
+    readWorkOptions({ ...options, durable: true }, where);
     const declared: DurableDeclaration = { name: name ?? target.name, options };
     Reflect.defineMetadata(DURABLE_WORK_METADATA, declared, target);
   };

@@ -82,10 +82,10 @@ async function receive(
 const KEYS: readonly string[] = [...METHODS, 'headers', 'body'];
 
 function readMethod(given: WorkRequest): [method: string, path: string] {
-  const unknown = Object.keys(given).find((key) => !KEYS.includes(key));
+  const unknown = Object.keys(given ?? {}).find((key) => !KEYS.includes(key));
   if (unknown !== undefined)
     throw optionError('expectWork() request', `an object of ${KEYS.join(', ')}`, given, `\`${unknown}\` is none.`);
-  const named = METHODS.filter((name) => given[name] !== undefined);
+  const named = METHODS.filter((name) => given?.[name] !== undefined);
   const [name] = named;
   const path = name === undefined ? undefined : given[name];
   if (named.length !== 1 || typeof path !== 'string' || !path.startsWith('/'))

@@ -67,6 +67,13 @@ it('adds nothing for a request that failed, and says at once that data is no JSO
   expect(deferrer.stats().accepted).toBe(0);
 });
 
+it('says at once that a job has no name', async () => {
+  const { app } = await start();
+  expect(() => app.get(Deferrer).addJob({ name: 'mail', addBulk: async () => [] }, '', {})).toThrow(
+    'PERF_ERR_OPTION: `deferrer.addJob() name` must be the name of a job, got `""` (string).',
+  );
+});
+
 it('hands over every job of @nestjs/bullmq’s own queue before that queue is closed, also when it closes fast', async () => {
   const name = queueName();
   const order: string[] = [];
