@@ -1,6 +1,5 @@
 // Builds the published files: a CommonJS bundle for each entry with their shared chunks, and the declarations that their exports reach.
 // CommonJS: applications in both formats load it on every Node of `engines`, and Jest loads nothing else.
-import { createHash } from 'node:crypto';
 import {
   chmodSync,
   copyFileSync,
@@ -15,6 +14,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { pruneDeclarations } from './declarations.mjs';
+import { hashSources } from './hash-sources.mjs';
 import { run } from './install.mjs';
 import { buildPage } from './page.mjs';
 import { writeThreadPrograms } from './thread-programs.mjs';
@@ -23,7 +23,8 @@ const COMPILED = resolve('.cache/compiled');
 /** The hash of all sources, written last: an interrupted build has none. */
 const STAMP = join(COMPILED, 'built-from');
 const PRODUCTS = ['dist/index.js', 'dist/bin/nestjs-perf.js', 'packages/load/dist/main.js'];
-const sources = hashSources();
+const configurations = ['tsconfig.json', 'tsconfig.build.json', 'packages/load/tsconfig.json', 'package.json'];
+const sources = hashSources(['src', 'packages/load/src', 'scripts'], configurations);
 // Each command of the gate builds, and the sources are the same: ten seconds each.
 if ([...PRODUCTS, STAMP].every(existsSync) && readFileSync(STAMP, 'utf8') === sources) process.exit();
 for (const folder of ['dist', COMPILED]) rmSync(folder, { recursive: true, force: true });
@@ -86,22 +87,6 @@ function assignExports(code) {
   const getter =
     /^Object\.defineProperty\(exports, "(\w+)", \{\s+enumerable: true,\s+get: function \(\) \{\s+return (\S+);\s+\}\s+\}\);$/gm;
   return code.replace(getter, 'exports.$1 = $2;');
-}
-
-function hashSources() {
-  const listFiles = (folder) =>
-    readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => join(parentPath, name));
-  const configurations = ['tsconfig.json', 'tsconfig.build.json', 'packages/load/tsconfig.json', 'package.json'];
-  const installed = 'node_modules/.package-lock.json';
-  // The tests write the page's bundle beside the sources.
-  const written = join('src', 'dashboard', 'page-assets.js');
-  const hash = createHash('sha256');
-  const folders = ['src', 'packages/load/src', 'scripts'].flatMap(listFiles);
-  for (const file of [...folders, ...configurations, installed])
-    if (file !== written) hash.update(`${file}\0`).update(readFileSync(file));
-  return hash.digest('hex');
 }
 
 /** The place of a compiled file in the package. */

@@ -10,9 +10,9 @@ const LASTING = ['demo', 'going-live'];
 // Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
 describe('examples that compare figures', { timeout: 450_000 }, () => {
   const examples = new Examples('.cache/run/measured');
-  beforeAll(() => examples.compile(), 300_000);
+  beforeAll(() => examples.copy(), 300_000);
 
-  it('examples/ab-test asks the SDK of Statsig with --statsig', async () => {
+  it.concurrent('examples/ab-test asks the SDK of Statsig with --statsig', async ({ expect }) => {
     const { status, stdout } = await examples.run('ab-test', '--statsig');
     expect(status).toBe(0);
     expect(stdout).toMatch(/^skip_async_cleanup on GET .*: latency -\d/m);

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 import type { TestProject } from 'vitest/node';
+import { hashSources } from '../../scripts/hash-sources.mjs';
 import { writeThreadPrograms } from '../../scripts/thread-programs.mjs';
 
 declare module 'vitest' {
@@ -13,16 +14,28 @@ declare module 'vitest' {
 }
 
 const SOURCES = 'build/src';
+/** Written last: an interrupted run leaves none. */
+const MADE_OF = 'build/made-of';
 
 /** Compiles what tests start in a process of its own; unchecked, since the type check is a step of its own. */
 export default async function setup(project: TestProject): Promise<void> {
-  rmSync(SOURCES, { recursive: true, force: true });
+  const folders = ['src', 'examples', 'test/fixtures', 'test/setup', 'packages/load/src', 'scripts'];
+  const madeOf = hashSources(folders, ['tsconfig.json', 'tsconfig.run.json', 'package.json']);
+  // Another run in this folder may use them.
+  if (!existsSync(MADE_OF) || readFileSync(MADE_OF, 'utf8') !== madeOf) {
+    for (const path of [MADE_OF, SOURCES]) rmSync(path, { recursive: true, force: true });
+    await compile();
+    writeFileSync(MADE_OF, madeOf);
+  }
+  project.provide('compiledFixtures', 'build/test/fixtures');
+}
+
+async function compile(): Promise<void> {
   execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json', '--noCheck'], { stdio: 'inherit' });
   // The page's bundle is no source of the compiler: page.ts has made it before.
   copyFileSync('src/dashboard/page-assets.js', `${SOURCES}/dashboard/page-assets.js`);
   await writeThreadPrograms(SOURCES);
   await bundleSources();
-  project.provide('compiledFixtures', 'build/test/fixtures');
 }
 
 /** Leaves of each compiled source its exports: 300 files of their own would take every process and thread 0.2 s to load. */

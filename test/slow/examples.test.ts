@@ -7,7 +7,7 @@ const ELSEWHERE = ['ab-test', 'demo', 'going-live', 'history', 'resilience', 'sl
 // Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
 describe('examples', { timeout: 450_000 }, () => {
   const examples = new Examples('.cache/run/slow');
-  beforeAll(() => examples.compile(), 300_000);
+  beforeAll(() => examples.copy(), 300_000);
 
   // At a time: most of each is spent waiting. How many is `maxConcurrency` of vitest.config.ts.
   it.concurrent.for(Examples.names.filter((name) => !ELSEWHERE.includes(name)))(

@@ -1,0 +1,1 @@
+export function hashSources(folders: readonly string[], files: readonly string[]): string;
