@@ -12,7 +12,8 @@ async function run(adapter: string, promises = 'none'): Promise<unknown> {
   return JSON.parse(stdout.trim().split('\n').at(-1)!);
 }
 
-describe.each(either('fastify'))('an application on %s that has replaced the global Promise', (adapter) => {
+const options = { timeout: 180_000 };
+describe.each(either('fastify'))('an application on %s that has replaced the global Promise', options, (adapter) => {
   it('by that of bluebird or zone.js works as without', async () => {
     const expected = await run(adapter);
     expect(expected).toMatchObject({

@@ -7,10 +7,10 @@ import type { PollutedReport } from '../../fixtures/polluted/main.js';
 
 const MODULE_PATHS = ['GET /metrics', 'GET /perf', 'GET /perf/snapshot'];
 
-describe('where every object and array has an enumerable property more', () => {
+describe('where every object and array has an enumerable property more', { timeout: 180_000 }, () => {
   it.each(adapters)('an application on %s boots with everything on, answers, records and defers', async (adapter) => {
     const script = join(inject('compiledFixtures'), 'polluted/main.js');
-    const { stdout } = await promisify(execFile)(process.execPath, [script, adapter], { timeout: 50_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, [script, adapter], { timeout: 170_000 });
     const { answers, records, worked, compressed, variants, gates, complaints, keysOfAnObject } = JSON.parse(
       stdout,
     ) as PollutedReport;
