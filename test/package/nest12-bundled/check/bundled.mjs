@@ -82,8 +82,8 @@ for (const { name, adapter, ...options } of bundles) {
   });
   const { stdout, stderr, block, more, hangs, tooLate } = await run(outfile, adapter);
   assert.doesNotMatch(stdout + stderr, /sampler ended/, name);
-  // The control: the same application without a bundle.
-  if (tooLate && (await run('dist/main.js', adapter)).tooLate) {
+  // The operating system took the core from the last of six. Or the control, the same application without a bundle, was too late.
+  if (tooLate && (block?.cause === 'not-scheduled' || (await run('dist/main.js', adapter)).tooLate)) {
     notJudged.push(name);
     continue;
   }
@@ -102,5 +102,5 @@ for (const { name, adapter, ...options } of bundles) {
 }
 const names = bundles.map(({ name }) => name).filter((name) => !notJudged.includes(name));
 const unjudged =
-  notJudged.length === 0 ? '' : `; not judged, as without a bundle nothing was traced either: ${notJudged.join(', ')}`;
+  notJudged.length === 0 ? '' : `; not judged, as the machine let nothing be traced: ${notJudged.join(', ')}`;
 console.log(names.join(', ') + unjudged);
