@@ -196,6 +196,7 @@ export function samplerThread(
     return ((now * UNITS_PER_MS - Atomics.load(words, WORD.beatAt)) | 0) / UNITS_PER_MS;
   }
 
+  /** Connects for one sample: during a session V8 keeps the last thousand messages of `console` with their objects, and each costs twice. */
   function requestSample(seq: number, described: boolean): void {
     hasSampled = true;
     const session = new inspector!.Session();
