@@ -34,7 +34,7 @@ export function DurableWork(name?: string, options: DeferWorkOptions = {}): Clas
       throw new PerfError('PERF_ERR_DECORATOR', '@DurableWork decorates a class without a name. Pass one to it.');
     }
     const where = `${target.name} @DurableWork`;
-    // What is no object would lose its own error by the copy.
+    // A copy of what is no object would pass.
     const given: unknown = options;
     if (typeof given !== 'object' || given === null) throw optionError(where, 'an object', given);
     readWorkOptions({ ...options, durable: true }, where);
