@@ -63,7 +63,8 @@ async function run(outfile, adapter, tries = 6) {
   const tooLate =
     block?.request === null ||
     block?.location?.startsWith(`${outfile}:`) === true ||
-    hangs[0]?.includes('/reports/:ms') !== true;
+    hangs[0]?.includes('/reports/:ms') !== true ||
+    hangs[0].endsWith(' still does');
   return tooLate && tries > 1 ? run(outfile, adapter, tries - 1) : { stdout, stderr, block, more, hangs, tooLate };
 }
 
