@@ -30,11 +30,14 @@ class Batch {
   add(job: () => void): void {
     if (this.jobs === null) {
       this.jobs = [];
-      this.schedule(() => {
+      const flush = (): void => {
         const jobs = this.jobs!;
+        // A busy machine brings the second request late: alone it would block in its own context.
+        if (jobs.length < 2) return this.schedule(flush);
         this.jobs = null;
         for (const run of jobs) run();
-      });
+      };
+      this.schedule(flush);
     }
     this.jobs.push(job);
   }
