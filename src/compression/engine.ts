@@ -129,13 +129,10 @@ export class CompressionEngine {
     return knownRoute?.isOwn === true ? this.ownPathCounters : this.counters;
   }
 
-  /** Reports a failure once for each cause. */
-  reportFailure(error: unknown): void {
-    const reason = describeReason(error);
-    this.report.report(
-      `compression failed: ${reason}`,
-      `Compression failed: ${reason}. The response was sent without it.`,
-    );
+  /** Reports a failure once for each cause; `what` became of the response. */
+  reportFailure(error: unknown, what = 'The connection was closed.'): void {
+    const cause = `compression failed: ${describeReason(error)}`;
+    this.report.report(cause, `${cause}. ${what}`);
   }
 
   /** Delivers an answer to its own client, and then to the requests that wait for it. */
@@ -201,7 +198,7 @@ export class CompressionEngine {
       deliver(encoded);
     };
     const sendUnencoded = (error: unknown): void => {
-      this.reportFailure(error);
+      this.reportFailure(error, 'The response was sent without it.');
       finish(null);
     };
     let encoded: Encoded;
@@ -211,7 +208,9 @@ export class CompressionEngine {
       return sendUnencoded(error);
     }
     if (!isThenable(encoded)) return finish(encoded);
-    encoded.then(finish, sendUnencoded).catch((error: unknown) => this.reportFailure(error));
+    encoded
+      .then(finish, sendUnencoded)
+      .catch((error: unknown) => this.reportFailure(error, 'The response may be incomplete.'));
   }
 
   private encode(head: HeldHead, coding: ContentCoding, source: CachedBody | Uint8Array): Encoded {

@@ -182,7 +182,7 @@ export class Dispatcher {
 
   private notStarted(why: unknown): void {
     const cause = `a worker of offload() could not start: ${describeReason(why, 500)}`;
-    this.downWhy = `${cause}. The next one is tried within 5 s.`;
+    this.downWhy = `${cause}. No other one is started for 5 s.`;
     this.downUntilMs = this.nowMs() + DOWN_MS;
     this.report.report(cause, `${this.downWhy} Until then calls that need it get PERF_ERR_OFFLOAD_DOWN (503).`);
   }

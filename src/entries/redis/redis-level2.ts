@@ -176,7 +176,7 @@ export class RedisLevel2 implements Level2 {
   }
 
   private reportErrors(client: Redis): void {
-    client.on('error', (error: Error) => this.listener.report('redisCache', `redisCache(): ${error.message}`));
+    client.on('error', (error: Error) => this.listener.report('redisCache', `redisCache(): ${describeReason(error)}.`));
   }
 
   private receive(message: string): void {

@@ -2,7 +2,7 @@
 const LOOKS_BACK = 64;
 /** Weights are binary fractions: their sums do not depend on the order. */
 const FRACTIONS = 1_024;
-/** Units of the first window; each next one is twice as long, and is tested after each so many: a change must not wait for its end. */
+/** Units of the first window; each next one is twice as long. A test comes after each 100 units, as a change must not wait for a window's end. */
 const FIRST_WINDOW = 100;
 /** Standard errors between two windows that chance does not explain: 7 in a million. */
 const SURE = 4.5;
